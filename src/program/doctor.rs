@@ -4,6 +4,7 @@
 //! plugins are loaded in child processes, as `check` does. Read [`Finding`], then [`run`].
 
 mod finding;
+mod issuer;
 mod machine;
 mod pages;
 mod peers;
@@ -53,6 +54,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
             let (of_bus, status) = peers::find_services(&address(&config), context.wait()).await;
             findings.extend(of_bus);
             findings.extend(pages::check_origin(&config.bus.url).await);
+            findings.extend(issuer::check_issuer(config.doors.mcp.sign_in.as_ref()).await);
             match status {
                 Some(status) => {
                     // What the files say and the service says, too, is said once.

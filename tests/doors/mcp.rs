@@ -13,3 +13,4 @@ mod order;
 mod patience;
 mod run;
 mod sessions;
+mod signing_in;

@@ -8,3 +8,4 @@ mod misbehaviour;
 mod names;
 mod published;
 mod scene;
+mod signing_in;

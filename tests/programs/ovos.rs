@@ -10,7 +10,7 @@ use crate::support::python::{audio_python, skills_python, stable_python};
 use crate::support::scene::{Scene, ready};
 use crate::support::service::BusKind;
 
-/// Two utterances cannot be told apart otherwise.
+/// A session in which someone speaks.
 const SESSION: &str = "kitchen";
 
 struct Stage {
@@ -36,7 +36,11 @@ impl Stage {
         );
         scene.configure(
             &json!({ "programs": { "ovos": { "command": program, "args": ["--bus", scene.url()] } } }),
-            &json!({ "play_wav_cmdline": player, "disable_ocp": true }),
+            &json!({
+                "play_wav_cmdline": player, "disable_ocp": true,
+                // Ours gives way to a tool of the same name.
+                "PHAL": { "ovos-phal-plugin-tools": { "testbed": { "tools": { "deny": ["ask"] } } } },
+            }),
         );
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);
@@ -51,17 +55,17 @@ impl Stage {
     }
 
     /// A device of the published packages.
-    fn device(&self, python: &Path, args: &[&str]) -> Process {
+    fn device(&self, python: &Path) -> Process {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/ovos_device.py");
         let mut command = self.scene.sandbox.command(python);
-        command.arg("-u").arg(script).args(args);
+        command.arg("-u").arg(script);
         let mut device = Process::start("ovos-device", &self.scene.sandbox, command);
         device.until("a device", |device| {
             device.output().contains("READY").then_some(())
         });
         let client = &mut Client::connect(self.scene.port);
         device.until("a voice", |_| {
-            let ready = client.ask("mycroft.audio.is_alive", &json!({}));
+            let ready = client.ask("mycroft.audio.is_ready", &json!({}));
             (ready["status"] == true).then_some(())
         });
         device
@@ -164,7 +168,7 @@ fn the_published_audio_service_speaks_and_each_outcome_is_what_it_did() {
     for python in [audio_python(), stable_python()] {
         let Some(python) = python else { return };
         let mut stage = Stage::new();
-        let _device = stage.device(python, &[]);
+        let mut device = stage.device(python);
         let spoken = stage.good("speak", &json!({"text": "Good morning.", "lang": "en-US"}));
         assert_eq!(spoken, json!({"outcome": "spoken", "text": "Good morning."}));
         let begun = stage.good("speak", &json!({"text": "Good night.", "wait": false}));
@@ -177,22 +181,20 @@ fn the_published_audio_service_speaks_and_each_outcome_is_what_it_did() {
         // In a session where someone speaks, its client says it, which need not report that.
         let mut satellite = Client::connect(stage.scene.port).in_session(SESSION);
         satellite.send("recognizer_loop:utterance", &json!({"utterances": ["hello"]}));
-        let request = json!({"name": "speak", "args": {"text": "Hello."}, "toolbox_id": "ovos"});
-        let sent = satellite.ask("ovos.tools.invoke", &request);
-        assert_eq!(sent["result"]["outcome"], "sent", "{sent}");
-        let announced = stage.good("announce", &json!({"text": "Dinner.", "session_id": "all"}));
+        let announced = device.until("a session", |_| {
+            let announced = stage.good("announce", &json!({"text": "Dinner.", "session_id": "all"}));
+            (announced["sessions"].as_array()?.len() == 2).then_some(announced)
+        });
         let outcomes = announced["sessions"].as_array().unwrap();
         let outcomes: Vec<_> = outcomes
             .iter()
             .map(|one| (&one["session_id"], &one["outcome"]))
             .collect();
-        assert_eq!(
-            outcomes,
-            [
-                (&json!("default"), &json!("begun")),
-                (&json!(SESSION), &json!("sent"))
-            ]
-        );
+        let (begun, sent) = (json!("begun"), json!("sent"));
+        assert_eq!(outcomes, [(&json!("default"), &begun), (&json!(SESSION), &sent)]);
+        let request = json!({"name": "speak", "args": {"text": "Hello."}, "toolbox_id": "ovos"});
+        let answer = satellite.ask("ovos.tools.invoke", &request);
+        assert_eq!(answer["result"]["outcome"], sent, "{answer}");
         // Its own player plays nothing, and does not say what it does.
         let playing = stage.good("now_playing", &json!({}));
         assert_eq!(
@@ -238,7 +240,7 @@ fn a_text_ends_with_its_call() {
     for python in [audio_python(), stable_python()] {
         let Some(python) = python else { return };
         let mut stage = Stage::with_player("sleep 300");
-        let _device = stage.device(python, &[]);
+        let _device = stage.device(python);
         let request = json!({"name": "speak", "args": {"text": "A long story."}, "toolbox_id": "ovos", "call_id": "story"});
         stage.client.send("ovos.tools.invoke", &request);
         let is = |frame: &Value, kind: &str| (frame["type"] == kind).then_some(());
@@ -251,6 +253,7 @@ fn a_text_ends_with_its_call() {
         stage
             .client
             .until("an end", |frame| is(frame, "recognizer_loop:audio_output_end"));
+        stage.client.until_answered(&["story".to_owned()]);
         let answer = stage.client.settled("story");
         assert!(answer.to_string().contains("CancelledError"), "{answer}");
     }
@@ -260,7 +263,7 @@ fn a_text_ends_with_its_call() {
 fn the_published_plugin_sets_the_volume_and_is_asked_whether_it_did() {
     let Some(python) = audio_python() else { return };
     let mut stage = Stage::new();
-    let _device = stage.device(python, &[]);
+    let _device = stage.device(python);
     for (args, expected) in [
         (json!({"percent": 30}), json!({"percent": 30, "muted": false})),
         (json!({"muted": true}), json!({"percent": 30, "muted": true})),

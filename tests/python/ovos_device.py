@@ -1,5 +1,5 @@
 """An OVOS device without hardware: the published ovos-audio, whose voice is silence, and the published plugin for the volume, whose
-mixer is in here. Prints `READY`: ovos_device.py [STATE]."""
+mixer is in here. Prints `READY`: ovos_device.py."""
 import sys
 import threading
 import types
@@ -58,12 +58,9 @@ class Mixer:
 bus = MessageBusClient()
 bus.run_in_thread()
 assert bus.connected_event.wait(30), "no bus"
-if "mute" in sys.argv:
-    service = PlaybackService(bus=bus, disable_ocp=True, tts=None)
-else:
-    voice = Silence(config={"module": "silence"}) if "config" in TTS.__init__.__code__.co_varnames else Silence()
-    service = PlaybackService(bus=bus, disable_ocp=True, tts=voice)
-    voice.init(bus, service.playback_thread)
+voice = Silence(config={"module": "silence"})
+service = PlaybackService(bus=bus, disable_ocp=True, tts=voice)
+voice.init(bus, service.playback_thread)
 service.daemon = True
 service.start()
 try:

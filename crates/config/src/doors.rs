@@ -10,6 +10,7 @@ mod console;
 mod mcp;
 mod patience;
 mod schedule;
+mod sign_in;
 mod toolset;
 mod voice;
 
@@ -17,6 +18,7 @@ pub use agent::{AgentBudgets, AgentDoor, CallStyle};
 pub use console::ConsoleDoor;
 pub use mcp::McpDoor;
 pub use schedule::ScheduleDoor;
+pub use sign_in::{Allowed, SignIn};
 pub use toolset::Toolset;
 pub use voice::{HumeVoice, Interrupt, LongCalls, OpenAiVoice, VoiceDoor, is_this_machine, speech_service};
 

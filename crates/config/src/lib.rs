@@ -49,8 +49,8 @@ pub use address::BusConfig;
 pub use atomic_write::write_atomically;
 pub use config::{Activation, Changes, Config};
 pub use doors::{
-    AgentBudgets, AgentDoor, CallStyle, ConsoleDoor, Doors, HumeVoice, Interrupt, LongCalls, McpDoor,
-    OpenAiVoice, ScheduleDoor, Toolset, VoiceDoor, is_this_machine, speech_service,
+    AgentBudgets, AgentDoor, Allowed, CallStyle, ConsoleDoor, Doors, HumeVoice, Interrupt, LongCalls,
+    McpDoor, OpenAiVoice, ScheduleDoor, SignIn, Toolset, VoiceDoor, is_this_machine, speech_service,
 };
 pub use edit::set as set_in_text;
 pub use embedded_bus::EmbeddedBus;

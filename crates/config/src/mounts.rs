@@ -11,7 +11,7 @@ mod transport;
 mod variables;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ovos_toolbox_wire::{Effect, is_toolbox_id};
@@ -104,6 +104,9 @@ pub struct MountConfig {
     /// key.
     #[serde(default, skip_serializing)]
     pub filled_in: Vec<String>,
+    /// The file of the tokens with which the program signs in at a server with a URL. This field is not a key.
+    #[serde(default, skip_serializing)]
+    pub credentials: Option<PathBuf>,
 }
 
 /// The shape of a mount's results.
@@ -139,6 +142,7 @@ impl Default for MountConfig {
             description: None,
             output: MountOutput::Structured,
             filled_in: Vec::new(),
+            credentials: None,
         }
     }
 }
@@ -150,11 +154,32 @@ impl MountConfig {
         self.enabled && !self.disabled
     }
 
+    /// Whether every request has a token that is written in the configuration.
+    #[must_use]
+    pub fn has_own_token(&self) -> bool {
+        let is_token = |name: &String| name.eq_ignore_ascii_case("authorization");
+        self.bearer_env.is_some() || self.headers.keys().any(is_token)
+    }
+
+    /// The mount `id` with the file of its tokens, in this state folder, if it may have one.
+    #[must_use]
+    pub fn with_credentials(&self, id: &str, state_dir: &Path) -> Self {
+        let signs_in = self.transport == Some(MountTransport::Http) && !self.has_own_token();
+        let file = || state_dir.join("mounts").join(format!("{id}.json"));
+        Self {
+            credentials: signs_in.then(file),
+            ..self.clone()
+        }
+    }
+
     /// The configuration that the mounts program receives as the section of the toolbox.
     fn own(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(mut own)) => {
                 own.insert("filled_in".to_owned(), json!(self.filled_in));
+                if let Some(file) = &self.credentials {
+                    own.insert("credentials".to_owned(), json!(file));
+                }
                 own
             }
             // A struct whose keys are strings always is an object.
@@ -374,7 +399,7 @@ pub(super) fn section(
         enabled: section.toolbox.enabled && mount.is_enabled(),
         // `env` of the mount applies to the server and not to the program that starts it.
         env: BTreeMap::new(),
-        own: mount.own(),
+        own: mount.with_credentials(id, &service.state_dir).own(),
         ..section.toolbox.clone()
     };
     let settings = section.settings.iter().cloned().map(without_secrets).collect();

@@ -79,7 +79,8 @@ impl Principal {
     }
 
     /// Reads what the display of a principal writes.
-    fn parse(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let (kind, name) = text.split_once(':').unwrap_or((text, ""));
         Some(Self::new(Caller::parse(kind)?, name))
     }

@@ -4,15 +4,11 @@ use std::io;
 use std::time::Duration;
 
 use config::AgentDoor;
+use door::{HttpsClient, chain, https_client};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -50,7 +46,7 @@ pub(crate) enum EndpointError {
 
 /// The endpoint of a model.
 pub(crate) struct Endpoint {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: HttpsClient,
     url: String,
     headers: Vec<(HeaderName, HeaderValue)>,
     timeout: Duration,
@@ -103,24 +99,9 @@ impl Endpoint {
             value.set_sensitive(true);
             headers.push((header, value));
         }
-        let connector = if config.url.starts_with("https:") {
-            HttpsConnectorBuilder::new()
-                .with_native_roots()
-                .map_err(EndpointError::NoCertificates)?
-        } else {
-            // A machine may have no certificates. It needs none for an endpoint of its own.
-            let no_roots = ClientConfig::builder()
-                .with_root_certificates(RootCertStore::empty())
-                .with_no_client_auth();
-            HttpsConnectorBuilder::new().with_tls_config(no_roots)
-        };
-        let mut http = HttpConnector::new();
-        http.enforce_http(false);
-        // A request is small and nothing follows it, so delaying it to fill a packet would cost 40 ms.
-        http.set_nodelay(true);
-        let connector = connector.https_or_http().enable_http1().wrap_connector(http);
+        let client = https_client(&config.url).map_err(EndpointError::NoCertificates)?;
         Ok(Self {
-            client: Client::builder(TokioExecutor::new()).build(connector),
+            client,
             url: format!("{}/chat/completions", config.url.trim_end_matches('/')),
             headers,
             timeout: config.timeout,
@@ -221,19 +202,4 @@ impl Endpoint {
             Failure::Unreadable(why) => End::ModelUnreadable(format!("{url}: {why}")),
         }
     }
-}
-
-/// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let cause_text = inner.to_string();
-        if !text.ends_with(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        cause = inner.source();
-    }
-    text
 }

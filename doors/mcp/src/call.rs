@@ -71,7 +71,7 @@ pub(crate) async fn call(
             content: Some(ContentMode::Path),
         },
     };
-    let send = |patience| door.link.client.invoke(request, patience);
+    let send = |patience| asked.client.invoke(request, patience);
     let answer = match carried(door, tool, call_id, send, asked).await {
         Ok(answer) => answer,
         Err(failed) => return CallResult::Answered(failed),
@@ -113,6 +113,7 @@ pub(crate) async fn carried<A>(
         gone,
         session_ended,
         call,
+        ..
     } = asked;
     let shutdown = &door.link.shutdown;
     let mut leaving = pin!(farewell(context, gone, shutdown, tool.effect));

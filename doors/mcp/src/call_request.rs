@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use client::Client;
 use door::{LongCall, LongCalls, Turn};
 use rmcp::model::CallToolResponse;
 use rmcp::service::RequestContext;
@@ -23,4 +24,6 @@ pub(crate) struct CallRequest {
     /// Cancelled when the session of the client ends, if it has one.
     pub(crate) session_ended: Option<CancellationToken>,
     pub(crate) call: Arc<LongCall<Outcome>>,
+    /// The bus, as a client that says for whom the call is made.
+    pub(crate) client: Client,
 }

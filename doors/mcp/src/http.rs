@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use door::{Stopping, Token, TokenError};
-use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
@@ -23,17 +23,19 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::admission::Admission;
 use crate::answer::{self, INVALID_PARAMS, INVALID_REQUEST, refused};
 use crate::arrival::{self, Arrival, MODERN, Stop};
 use crate::early_answer::{Answer, respond_early};
+use crate::grant::{self, Grant, Scope, Scopes};
+use crate::issuer;
 use crate::origin::{Allowed, Source, is_preflight};
 use crate::padding::{Moving, narrow_socket};
 use crate::presence::{Connection, Watched};
 use crate::sessions::Sessions;
 use crate::shared::Door;
-use crate::token::is_shown;
 
-const PATH: &str = "/mcp";
+pub(crate) const PATH: &str = "/mcp";
 
 /// How many connections may be open.
 const CONNECTIONS: usize = 256;
@@ -64,7 +66,7 @@ const END_WAIT: Duration = Duration::from_secs(3);
 pub(crate) enum HttpError {
     #[error(
         "--http {0}: without a token the door listens on a loopback address only, such as 127.0.0.1:{port}; set \
-         service.doors.mcp.http_token to true",
+         service.doors.mcp.http_token to true, or let clients sign in (sign_in)",
         port = .0.port()
     )]
     Unprotected(SocketAddr),
@@ -72,13 +74,17 @@ pub(crate) enum HttpError {
     Listen { address: SocketAddr, cause: io::Error },
     #[error("{0}")]
     Token(#[from] TokenError),
+    #[error(
+        "service.doors.mcp.sign_in: no connection with https can be made to the issuer: {0}; install the package ca-certificates"
+    )]
+    Issuer(io::Error),
 }
 
 /// An address on which the door listens, with its requirements for clients.
 pub(crate) struct Http {
     listener: TcpListener,
     address: SocketAddr,
-    token: Option<Token>,
+    admission: Admission,
     /// The text of the token, if the token is new.
     made: Option<String>,
 }
@@ -90,18 +96,19 @@ impl Http {
         let (token, made) = if config.http_token {
             let found = Token::of_file(&config.token_file, "service.doors.mcp.token_file")?;
             (Some(found.token), found.is_new.then_some(found.text))
-        } else if address.ip().is_loopback() {
+        } else if address.ip().is_loopback() || config.sign_in.is_some() {
             (None, None)
         } else {
             return Err(HttpError::Unprotected(address));
         };
+        let admission = Admission::new(token, config.sign_in.as_ref()).map_err(HttpError::Issuer)?;
         let failed = |cause| HttpError::Listen { address, cause };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Self {
             listener,
             address,
-            token,
+            admission,
             made,
         })
     }
@@ -110,12 +117,20 @@ impl Http {
     pub(crate) fn greeting(&self, door: &Door, shows_token: bool) -> String {
         let url = format!("http://{}{PATH}", self.address);
         let file = door.config.token_file.display();
-        match (&self.token, &self.made) {
-            (None, _) => format!("MCP server listening at {url}, without a token\n"),
-            (Some(_), made) if made.is_none() || !shows_token => {
+        let issuer = door
+            .config
+            .sign_in
+            .as_ref()
+            .map(|sign_in| sign_in.issuer.as_str());
+        match (door.config.http_token, issuer, &self.made) {
+            (false, None, _) => format!("MCP server listening at {url}, without a token\n"),
+            (false, Some(issuer), _) => {
+                format!("MCP server listening at {url}; clients sign in at {issuer}\n")
+            }
+            (true, _, made) if made.is_none() || !shows_token => {
                 format!("MCP server listening at {url}; the token is in {file}\n")
             }
-            (Some(_), made) => {
+            (true, _, made) => {
                 let text = made.as_deref().unwrap_or_default();
                 format!(
                     "MCP server listening at {url}; a new token was made, and is not shown again (it is in {file}):\n{text}\n"
@@ -129,12 +144,14 @@ impl Http {
     /// # Cancel safety
     /// Not safe: calls may go on; cancel the door's shutdown instead.
     pub(crate) async fn serve(self, door: &Arc<Door>) {
+        let mut hosts = door.config.http_hosts.clone();
+        hosts.extend(self.admission.public_host());
         let gate = Arc::new(Gate {
             sessions: Sessions::new(door),
-            token: self.token,
+            admission: self.admission,
             allowed: Allowed {
                 origins: door.config.http_origins.clone(),
-                hosts: door.config.http_hosts.clone(),
+                hosts,
                 own: vec![
                     format!("http://{}", self.address),
                     format!("http://localhost:{}", self.address.port()),
@@ -143,6 +160,10 @@ impl Http {
             door: Arc::clone(door),
         });
         let room = Arc::new(Semaphore::new(CONNECTIONS));
+        if gate.admission.issuer().is_some() {
+            let gate = Arc::clone(&gate);
+            door.link.tasks.spawn(async move { gate.keep_keys().await });
+        }
         loop {
             let accepted = tokio::select! {
                 () = door.link.shutdown.cancelled() => break,
@@ -207,18 +228,33 @@ async fn converse(stream: TcpStream, gate: Arc<Gate>, shutdown: CancellationToke
 struct Gate {
     door: Arc<Door>,
     sessions: Arc<Sessions>,
-    token: Option<Token>,
+    admission: Admission,
     allowed: Allowed,
 }
 
 impl Gate {
+    /// Fetches the keys of the issuer from time to time, so that neither a call nor a stop waits for them.
+    async fn keep_keys(&self) {
+        let Some(issuer) = self.admission.issuer() else {
+            return;
+        };
+        let mut due = tokio::time::interval(issuer::EVERY);
+        loop {
+            tokio::select! {
+                () = self.door.link.shutdown.cancelled() => return,
+                _ = due.tick() => issuer.renew().await,
+            }
+        }
+    }
+
     async fn answer(
         &self,
         request: Request<Incoming>,
         closed: &CancellationToken,
         blocked: &CancellationToken,
     ) -> Response<Answer> {
-        if request.uri().path() != PATH {
+        let metadata = self.admission.metadata(request.uri().path());
+        if request.uri().path() != PATH && metadata.is_none() {
             return plain_response(StatusCode::NOT_FOUND, "the endpoint is /mcp");
         }
         if !self.allowed.host(&request) {
@@ -238,18 +274,17 @@ impl Gate {
             let mut response = plain_response(StatusCode::NO_CONTENT, "");
             source.permit_sending(request.headers(), response.headers_mut());
             response
-        } else if let Some(token) = &self.token
-            && !is_shown(token, request.headers().get(AUTHORIZATION))
-        {
-            let mut response = plain_response(
-                StatusCode::UNAUTHORIZED,
-                "expected the header Authorization: Bearer TOKEN; the token is in the file that ovos-tools-mcp names at its start",
-            );
-            let challenge = HeaderValue::from_static("Bearer realm=\"ovos-tools\"");
-            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-            response
+        } else if let Some(metadata) = metadata {
+            if request.method() == Method::GET {
+                metadata
+            } else {
+                plain_response(StatusCode::METHOD_NOT_ALLOWED, "expected GET")
+            }
         } else {
-            self.admitted(request, closed, blocked).await
+            match self.admission.admit(request.headers()).await {
+                Ok(grant) => self.admitted(request, grant, closed, blocked).await,
+                Err(refused) => *refused,
+            }
         };
         source.permit(response.headers_mut());
         response
@@ -259,6 +294,7 @@ impl Gate {
     async fn admitted(
         &self,
         request: Request<Incoming>,
+        grant: Grant,
         closed: &CancellationToken,
         blocked: &CancellationToken,
     ) -> Response<Answer> {
@@ -280,6 +316,7 @@ impl Gate {
         let mut version = named;
         let mut body = body;
         let mut opens = false;
+        let (mut needed, mut is_stop) = (Scopes::from([Scope::Read]), false);
         if parts.method == Method::POST {
             match self.read(&body, is_modern) {
                 Reading::Stops(stops) => {
@@ -301,6 +338,8 @@ impl Gate {
                     is_call,
                     stops,
                 } => {
+                    needed = grant::needed(&message, &self.door.link.listing(), &self.door.config);
+                    is_stop = stops;
                     if let Some(asked) = arrival::asked_version(&message) {
                         version = Some(asked.to_owned());
                         opens = true;
@@ -323,8 +362,15 @@ impl Gate {
                 Reading::Unreadable => {}
             }
         }
+        if let Some(refused) = self.admission.lacks(&grant, &needed, is_stop) {
+            return refused;
+        }
         let ends = parts.method == Method::DELETE && session.is_some();
-        if ends && session.as_deref().is_some_and(|id| !self.sessions.is_known(id)) {
+        let principal = grant.principal.clone();
+        let is_unknown = |id: &str| {
+            (ends && !self.sessions.is_known(id)) || self.sessions.is_foreign(id, principal.as_ref())
+        };
+        if session.as_deref().is_some_and(is_unknown) {
             return plain_response(StatusCode::NOT_FOUND, "unknown session: initialize again");
         }
         if opens && !self.sessions.make_room().await {
@@ -341,6 +387,7 @@ impl Gate {
         let over = connection.closed.clone().drop_guard();
         let moving = connection.moving.clone();
         parts.extensions.insert(connection);
+        parts.extensions.insert(grant);
         let in_use = session.as_deref().and_then(|id| self.sessions.in_use(id));
         // Clients of the oldest version with sessions do not say their version after the first request.
         let mcp = self.sessions.mcp(session.as_deref(), version.as_deref());
@@ -352,7 +399,7 @@ impl Gate {
             mcp.handle(request).await.map(|body| body.boxed_unsync())
         };
         if opens && let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()) {
-            self.sessions.opened(id, version.as_deref());
+            self.sessions.opened(id, version.as_deref(), principal.as_ref());
         }
         if ends && response.status() == StatusCode::ACCEPTED {
             self.sessions.ended(session.as_deref().unwrap_or_default());

@@ -150,7 +150,7 @@ fn annotations(effect: Effect) -> ToolAnnotations {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use client::payload::{ExportedTool, ToolEntry, ToolMeta};
     use config::Toolset;
     use serde_json::{Value, json};
@@ -189,9 +189,10 @@ mod tests {
         tool
     }
 
-    fn door() -> McpDoor {
+    pub(crate) fn door() -> McpDoor {
         McpDoor {
             toolset: Toolset::default(),
+            sign_in: None,
             start: false,
             output_schemas: false,
             run_steps: false,
@@ -237,6 +238,16 @@ mod tests {
 
     fn listing(listed: &[ToolEntry], tools: &Value) -> Listing {
         Listing::new(&with_meta(listed, tools), &Toolset::default(), &[run_tool::NAME])
+    }
+
+    /// A list of tools of one toolbox.
+    pub(crate) fn listing_of(tools: &[(&str, Effect)]) -> Listing {
+        let listed: Vec<ToolEntry> = tools
+            .iter()
+            .map(|(name, effect)| entry("arm", name, *effect))
+            .collect();
+        let exported: Value = tools.iter().map(|(name, _)| exported(name, None)).collect();
+        listing(&listed, &exported)
     }
 
     /// The names, without those of the tools that ask for calls that go on.

@@ -8,6 +8,7 @@
 //! $ claude mcp add ovos-tools -- ovos-tools mcp
 //! ```
 
+mod admission;
 mod answer;
 mod arrival;
 mod call;
@@ -16,9 +17,11 @@ mod confirm;
 mod content;
 mod early_answer;
 mod find_tools;
+mod grant;
 mod guarded;
 mod hosts;
 mod http;
+mod issuer;
 mod lines;
 mod listing;
 mod long_calls;
@@ -34,9 +37,9 @@ mod run_tool;
 mod server;
 mod sessions;
 mod shared;
+mod signed;
 mod skills;
 mod stdio;
-mod token;
 
 use std::io::Write as _;
 use std::net::SocketAddr;

@@ -75,7 +75,7 @@ pub(crate) async fn run(door: &Door, mut arguments: Object, asked: &CallRequest)
             ..CallOptions::default()
         },
     };
-    let send = |patience| door.link.client.run(request, patience);
+    let send = |patience| asked.client.run(request, patience);
     let answer = match carried(door, &tool, call_id, send, asked).await {
         Ok(answer) => answer,
         Err(failed) => return failed,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use client::Client;
 use door::find::CALL_TOOL;
 use door::{Turn, own_id, stop};
 use ovos_toolbox_wire::Effect;
@@ -21,6 +22,7 @@ use crate::answer;
 use crate::call_request::{CallRequest, Calls};
 use crate::confirm::call_asking;
 use crate::find_tools;
+use crate::grant::Grant;
 use crate::guarded::guarded;
 use crate::listing::{self, Owner};
 use crate::long_calls;
@@ -64,20 +66,19 @@ impl Session {
 
     /// The place of a request among those of its connection, which was taken where it was read.
     fn turn(&self, context: &RequestContext<RoleServer>) -> Arc<Turn> {
-        let parts = context.extensions.get::<http::request::Parts>();
-        let extensions = parts.map(|parts| parts.extensions.get::<Arc<Turn>>());
-        let turn = extensions.unwrap_or_else(|| context.extensions.get::<Arc<Turn>>());
+        let turn = of_http::<Arc<Turn>>(context).or_else(|| context.extensions.get());
         turn.cloned()
             .unwrap_or_else(|| Arc::new(self.door.link.arrivals().turn()))
     }
 
     /// The calls that go on for the client of a request. Clients of the modern era over HTTP have no session.
-    fn calls(&self, context: &RequestContext<RoleServer>) -> &Arc<Calls> {
+    fn calls(&self, context: &RequestContext<RoleServer>) -> Arc<Calls> {
         if has_session(context) {
-            &self.calls
-        } else {
-            &self.door.without_session
+            return Arc::clone(&self.calls);
         }
+        let grant = of_http::<Grant>(context);
+        let principal = grant.and_then(|grant| grant.principal.as_ref());
+        self.door.calls_without_session(principal)
     }
 
     /// A request that calls this tool.
@@ -87,7 +88,17 @@ impl Session {
             gone: self.gone.clone(),
             session_ended: has_session(context).then(|| self.ended.clone()),
             call: self.calls(context).call(&own_id("mcp"), tool),
+            client: self.client(context),
             context: context.clone(),
+        }
+    }
+
+    /// The bus, as a client that says for whom a request is made.
+    fn client(&self, context: &RequestContext<RoleServer>) -> Client {
+        let client = &self.door.link.client;
+        match of_http::<Grant>(context).and_then(Grant::context) {
+            Some(keys) => client.with_context(keys),
+            None => client.clone(),
         }
     }
 
@@ -148,18 +159,18 @@ impl Session {
                 let steps = |door: Arc<Door>, asked: CallRequest| async move {
                     run(&door, arguments, &asked).await.into()
                 };
-                long_calls::carried_out(&self.door, self.calls(context), asked, steps).await?
+                long_calls::carried_out(&self.door, &self.calls(context), asked, steps).await?
             }
             Some(Owner::Calls(tool)) => {
                 // It begins nothing, and later requests do not wait for it.
                 asked.turn.passes();
                 let arguments = request.arguments.unwrap_or_default();
-                long_calls::ask(&self.door, self.calls(context), tool, &arguments, &asked).await?
+                long_calls::ask(&self.door, &self.calls(context), tool, &arguments, &asked).await?
             }
             Some(Owner::Schedule(tool)) => {
                 let arguments = request.arguments.unwrap_or_default();
                 let listing = self.door.link.listing();
-                answer::result(tool.ask(&self.door.link.client, &listing, &arguments).await).into()
+                answer::result(tool.ask(&asked.client, &listing, &arguments).await).into()
             }
             // A stop waits for nothing, not even for a task of its own.
             Some(Owner::Toolbox(tool)) if tool.effect == Effect::Stop => {
@@ -169,7 +180,7 @@ impl Session {
                 let one = |door: Arc<Door>, asked: CallRequest| async move {
                     call_asking(&door, &tool, request, &asked).await
                 };
-                long_calls::carried_out(&self.door, self.calls(context), asked, one).await?
+                long_calls::carried_out(&self.door, &self.calls(context), asked, one).await?
             }
         };
         Ok(match result {
@@ -180,6 +191,12 @@ impl Session {
             asks => asks,
         })
     }
+}
+
+/// What the gate has put beside a request over HTTP.
+fn of_http<T: Send + Sync + 'static>(context: &RequestContext<RoleServer>) -> Option<&T> {
+    let parts = context.extensions.get::<http::request::Parts>()?;
+    parts.extensions.get()
 }
 
 /// Whether the client of a request has a session, as all have but those of the modern era over HTTP.
@@ -350,7 +367,7 @@ impl ServerHandler for Session {
     ) -> Result<GetTaskResult, ErrorData> {
         guarded("tasks/get", async {
             let shape = |tool: &str, result: &mut CallToolResult| self.shape(&context, tool, result);
-            let task = long_calls::task_of(self.calls(&context), &request.task_id, shape)?;
+            let task = long_calls::task_of(&self.calls(&context), &request.task_id, shape)?;
             Ok(GetTaskResult::new(task))
         })
         .await
@@ -361,7 +378,7 @@ impl ServerHandler for Session {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        long_calls::cancel_task(self.calls(&context), &request.task_id)
+        long_calls::cancel_task(&self.calls(&context), &request.task_id)
     }
 
     async fn update_task(
@@ -369,7 +386,7 @@ impl ServerHandler for Session {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        long_calls::update_task(self.calls(&context), &request.task_id)
+        long_calls::update_task(&self.calls(&context), &request.task_id)
     }
 
     // The library answers these requests with empty lists, as if they were supported.

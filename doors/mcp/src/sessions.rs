@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::Principal;
 use door::Arrivals;
 use parking_lot::Mutex;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
@@ -49,6 +50,8 @@ struct SessionTable {
 }
 
 struct Entry {
+    /// For whom its first request counted.
+    principal: Option<Principal>,
     arrivals: Arrivals,
     is_older: bool,
     /// How many of its requests are under way, its stream among them.
@@ -122,6 +125,13 @@ impl Sessions {
         self.known.lock().by_id.contains_key(session)
     }
 
+    /// Whether a session was opened for another principal. A client that learned its id gains nothing by it.
+    pub(crate) fn is_foreign(&self, session: &str, principal: Option<&Principal>) -> bool {
+        let known = self.known.lock();
+        let entry = known.by_id.get(session);
+        entry.is_some_and(|entry| entry.principal.as_ref() != principal)
+    }
+
     /// Makes room for one more session. `false` if all are in use.
     pub(crate) async fn make_room(&self) -> bool {
         self.forget_ended().await;
@@ -171,10 +181,11 @@ impl Sessions {
     }
 
     /// Records a session that was opened with this version.
-    pub(crate) fn opened(&self, id: &str, version: Option<&str>) {
+    pub(crate) fn opened(&self, id: &str, version: Option<&str>, principal: Option<&Principal>) {
         let mut known = self.known.lock();
         known.uses += 1;
         let entry = Entry {
+            principal: principal.cloned(),
             arrivals: self.door.link.arrivals(),
             is_older: version.is_some_and(|version| version < PRIMED),
             open: 0,

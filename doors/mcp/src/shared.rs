@@ -1,8 +1,9 @@
 //! The state that all clients of the door share.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use config::{Config, McpDoor};
+use config::{Config, McpDoor, Principal};
 use door::{Finder, Listing};
 use parking_lot::Mutex;
 use rmcp::model::Tool;
@@ -20,8 +21,9 @@ pub(crate) struct Door {
     pub(crate) content: content::Folder,
     /// Whole results of which clients were given a part.
     pub(crate) results: Results,
-    /// The calls that go on for the clients that have no session: each shows the same token.
-    pub(crate) without_session: Arc<Calls>,
+    /// The calls that go on for the clients that have no session, by the principal for whom their tokens count. All that show the
+    /// owner's own token are one.
+    without_session: Mutex<HashMap<Option<Principal>, Arc<Calls>>>,
     /// The tools as clients see them, of this list.
     shown: Mutex<(Arc<Listing>, Arc<Vec<Tool>>)>,
     /// What searches the tools, of this list.
@@ -35,10 +37,18 @@ impl Door {
             config: config.doors.mcp.clone(),
             content: content::Folder::new(config.service.answered_content_dir()),
             results: Results::default(),
-            without_session: Arc::new(Calls::new(config.doors.mcp.lease)),
+            without_session: Mutex::default(),
             shown: Mutex::default(),
             finder: Mutex::default(),
         })
+    }
+
+    /// The calls that go on for the clients without a session whose tokens count for this principal. The owner has written each of
+    /// these, so there are few.
+    pub(crate) fn calls_without_session(&self, principal: Option<&Principal>) -> Arc<Calls> {
+        let mut calls = self.without_session.lock();
+        let calls = calls.entry(principal.cloned());
+        Arc::clone(calls.or_insert_with(|| Arc::new(Calls::new(self.config.lease))))
     }
 
     /// Returns the owner of the tool with this name, in the current list or in a newer one.

@@ -18,13 +18,15 @@ use rmcp::service::{
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::auth::AuthClient;
+use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHttpClientTransportConfig};
 use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
 
 use self::chain::chain;
 use self::late_probe::IgnoresLateProbe;
 use self::lost_session::NoticesLostSession;
+use crate::credentials::Credentials;
 use crate::peer::{Client, Notifications};
 use crate::process::ServerProcess;
 use crate::reporter::Reporter;
@@ -32,6 +34,9 @@ use crate::server_files::ServerFiles;
 
 /// How long a process may take to end after its output has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// The reason where a server asks its clients to sign in.
+const SIGN_IN: &str = "it asks for signing in";
 
 /// The most tools of a server, and the most bytes of their list.
 const MAX_TOOLS: usize = 1000;
@@ -65,11 +70,17 @@ pub(crate) struct NoConnection {
     pub(crate) reason: String,
     /// The era to try next: that of an old server which the probe may have confused, or of a new one which answered it late.
     pub(crate) next: Option<Era>,
+    /// What the server says about signing in, if it asks for that.
+    pub(crate) challenge: Option<String>,
 }
 
 impl From<String> for NoConnection {
     fn from(reason: String) -> Self {
-        Self { reason, next: None }
+        Self {
+            reason,
+            next: None,
+            challenge: None,
+        }
     }
 }
 
@@ -82,73 +93,131 @@ pub(crate) async fn connect(
     mount: &MountConfig,
     checked: &ServerFiles,
     token: Option<&str>,
+    credentials: Option<&Credentials>,
     era: Option<Era>,
     notifications: Arc<Notifications>,
     reporter: &Reporter,
 ) -> Result<Connection, NoConnection> {
-    let limit = Duration::from_secs_f64(mount.startup_timeout);
-    let late = format!(
+    let client = Client(notifications);
+    match mount.transport {
+        Some(MountTransport::Http) => connect_http(mount, token, credentials, era, client).await,
+        _ => connect_process(mount, checked, era, client, reporter).await,
+    }
+}
+
+/// Reaches a server with a URL, and greets it. If a person has signed in there, the token is sent.
+///
+/// # Errors
+/// Why the server cannot be used.
+pub(crate) async fn connect_http(
+    mount: &MountConfig,
+    token: Option<&str>,
+    credentials: Option<&Credentials>,
+    era: Option<Era>,
+    client: Client,
+) -> Result<Connection, NoConnection> {
+    let address = address(mount, token)?;
+    let http = NoticesLostSession(https::client(&address.uri)?);
+    let signed_in = match credentials {
+        Some(credentials) => credentials.manager().await.map_err(|error| chain(&error))?,
+        None => None,
+    };
+    let service = match signed_in {
+        Some(manager) => greet(mount, AuthClient::new(http, manager), address, era, client).await?,
+        None => greet(mount, http, address, era, client).await?,
+    };
+    Ok(Connection::new(service, None))
+}
+
+/// Greets a server over HTTP.
+async fn greet(
+    mount: &MountConfig,
+    http: impl StreamableHttpClient + Sync + 'static,
+    address: StreamableHttpClientTransportConfig,
+    era: Option<Era>,
+    client: Client,
+) -> Result<RunningService<RoleClient, Client>, NoConnection> {
+    let transport = StreamableHttpClientTransport::with_client(http, address);
+    let greeted = client.serve_with_lifecycle(transport, lifecycle(era));
+    let greeted = tokio::time::timeout(Duration::from_secs_f64(mount.startup_timeout), greeted).await;
+    let greeted = greeted.map_err(|_| NoConnection {
+        next: Some(Era::Legacy),
+        ..late(mount).into()
+    })?;
+    greeted.map_err(|error| {
+        let asks = error.is_authorization_required() && mount.credentials.is_some();
+        NoConnection {
+            next: (!matches!(error, ClientInitializeError::TransportError { .. })).then_some(Era::Legacy),
+            challenge: asks.then(|| error.auth_challenge().unwrap_or_default().to_owned()),
+            reason: match asks {
+                true => SIGN_IN.to_owned(),
+                false => handshake_error(&error),
+            },
+        }
+    })
+}
+
+fn late(mount: &MountConfig) -> String {
+    format!(
         "it did not answer within {} s (startup_timeout)",
         mount.startup_timeout
-    );
-    let client = Client(notifications);
-    let (service, process) = match mount.transport {
-        Some(MountTransport::Http) => {
-            let address = address(mount, token)?;
-            let client_of_http = NoticesLostSession(https::client(&address.uri)?);
-            let transport = StreamableHttpClientTransport::with_client(client_of_http, address);
-            let greeted = tokio::time::timeout(limit, client.serve_with_lifecycle(transport, lifecycle(era)));
-            let greeted = greeted.await.map_err(|_| NoConnection {
-                reason: late,
-                next: Some(Era::Legacy),
-            })?;
-            let greeted = greeted.map_err(|error| NoConnection {
-                next: (!matches!(error, ClientInitializeError::TransportError { .. })).then_some(Era::Legacy),
-                reason: handshake_error(&error),
-            })?;
-            (greeted, None)
-        }
-        _ => {
-            let (mut process, output, input) = ServerProcess::start(mount, &checked.command, reporter)?;
-            let is_modern = Arc::new(AtomicBool::new(false));
-            let transport = AsyncRwTransport::new_client(output, input);
-            let transport = IgnoresLateProbe::new(transport, Arc::clone(&is_modern));
-            let greeted = client.serve_with_lifecycle(transport, lifecycle(era));
-            let greeted = match tokio::time::timeout(limit, greeted).await {
-                Ok(Ok(service)) => Ok(service),
-                Ok(Err(error)) => match tokio::time::timeout(LAST_WORDS, process.ended()).await {
-                    Ok(end) => Err(NoConnection::from(end)),
-                    Err(_) => {
-                        let reason = format!("{}{}", handshake_error(&error), process.last_words());
-                        let next = is_modern.load(Ordering::Relaxed).then_some(Era::Modern);
-                        Err(NoConnection { reason, next })
-                    }
-                },
-                Err(_) => Err(NoConnection {
-                    reason: format!("{late}{}", process.last_words()),
-                    next: Some(Era::Legacy),
-                }),
-            };
-            match greeted {
-                Ok(service) => (service, Some(process)),
-                Err(error) => {
-                    process.end().await;
-                    return Err(error);
-                }
+    )
+}
+
+async fn connect_process(
+    mount: &MountConfig,
+    checked: &ServerFiles,
+    era: Option<Era>,
+    client: Client,
+    reporter: &Reporter,
+) -> Result<Connection, NoConnection> {
+    let limit = Duration::from_secs_f64(mount.startup_timeout);
+    let (mut process, output, input) = ServerProcess::start(mount, &checked.command, reporter)?;
+    let is_modern = Arc::new(AtomicBool::new(false));
+    let transport = AsyncRwTransport::new_client(output, input);
+    let transport = IgnoresLateProbe::new(transport, Arc::clone(&is_modern));
+    let greeted = client.serve_with_lifecycle(transport, lifecycle(era));
+    let greeted = match tokio::time::timeout(limit, greeted).await {
+        Ok(Ok(service)) => Ok(service),
+        Ok(Err(error)) => match tokio::time::timeout(LAST_WORDS, process.ended()).await {
+            Ok(end) => Err(NoConnection::from(end)),
+            Err(_) => {
+                let reason = format!("{}{}", handshake_error(&error), process.last_words());
+                let next = is_modern.load(Ordering::Relaxed).then_some(Era::Modern);
+                Err(NoConnection {
+                    next,
+                    ..reason.into()
+                })
             }
+        },
+        Err(_) => Err(NoConnection {
+            next: Some(Era::Legacy),
+            ..format!("{}{}", late(mount), process.last_words()).into()
+        }),
+    };
+    match greeted {
+        Ok(service) => Ok(Connection::new(service, Some(process))),
+        Err(error) => {
+            process.end().await;
+            Err(error)
         }
-    };
-    let version = service.peer_info().map(|info| info.protocol_version.clone());
-    let era = match &version {
-        Some(version) if !version.has_initialize() => Era::Modern,
-        _ => Era::Legacy,
-    };
-    Ok(Connection {
-        service,
-        process,
-        era,
-        version: version.map(|version| version.to_string()).unwrap_or_default(),
-    })
+    }
+}
+
+impl Connection {
+    fn new(service: RunningService<RoleClient, Client>, process: Option<ServerProcess>) -> Self {
+        let version = service.peer_info().map(|info| info.protocol_version.clone());
+        let era = match &version {
+            Some(version) if !version.has_initialize() => Era::Modern,
+            _ => Era::Legacy,
+        };
+        Self {
+            service,
+            process,
+            era,
+            version: version.map(|version| version.to_string()).unwrap_or_default(),
+        }
+    }
 }
 
 fn lifecycle(era: Option<Era>) -> ClientLifecycleMode {

@@ -10,6 +10,7 @@
 
 mod complaint;
 mod connect;
+mod credentials;
 mod keeper;
 mod mount;
 mod mount_toolbox;
@@ -21,6 +22,7 @@ mod result;
 mod schemas;
 mod secrets;
 mod server_files;
+mod sign_in;
 mod tools;
 
 use std::ffi::OsString;
@@ -31,7 +33,13 @@ use ovos_toolbox_wire::is_toolbox_id;
 const HELP: &str = "ovos-tools-mounts: MCP servers as toolboxes of ovos-tools
 
 ovos-tools starts this program for each server in `service.mounts` of its configuration
-(docs/mounts.md). It is not meant to be run by hand.
+(docs/mounts.md). By hand, as the user of the service, `ovos-tools mounts` runs
+
+  ovos-tools-mounts sign-in NAME           signs in at a server that asks for it, in a browser
+      --client-id ID                       as this client, where the issuer registers none by itself
+      --config FILE                        with this configuration
+
+The service runs
 
   ovos-tools-mounts --alone ID             one mount, which is the toolbox ID
   ovos-tools-mounts --safe-stop            nothing: a mount moves nothing
@@ -42,6 +50,10 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(|word| word.to_str().unwrap_or("")).collect();
     match words.as_slice() {
+        ["sign-in", name, options @ ..] if !name.starts_with('-') => sign_in::run(name, options),
+        ["--config", file, "sign-in", name, options @ ..] => {
+            sign_in::run(name, &[&["--config", file][..], options].concat())
+        }
         [.., "--safe-stop"] => ExitCode::SUCCESS,
         ["--keep", parent, "--", ..] => keeper::keep(parent, arguments.get(3..).unwrap_or_default()),
         ["--alone", id] if is_toolbox_id(id) => program::run(id),

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use self::session::serve;
 use self::shared::{FIRST_RETRY, LAST_RETRY, Shared, State, WHY};
 use crate::connect::{Era, connect, failed};
+use crate::credentials::Credentials;
 use crate::reporter::{Backend, Reporter};
 use crate::result::CallOutput;
 use crate::secrets::{Secrets, cut};
@@ -307,10 +308,12 @@ async fn serve_once(
     checked: &ServerFiles,
     era: &mut Option<Era>,
 ) -> Option<String> {
+    let credentials = Credentials::of(&shared.config, &shared.secrets);
     let connecting = connect(
         &shared.config,
         checked,
         shared.token.as_deref(),
+        credentials.as_ref(),
         *era,
         shared.notifications.clone(),
         &shared.reporter,
@@ -328,7 +331,13 @@ async fn serve_once(
                 None => failed.next,
                 Some(_) => None,
             };
-            return Some(failed.reason);
+            let how = failed.challenge.map(|_| {
+                format!(
+                    ": run `ovos-tools mounts sign-in {}` as the user of the service",
+                    shared.id
+                )
+            });
+            return Some(failed.reason + &how.unwrap_or_default());
         }
     };
     *era = Some(connection.era);

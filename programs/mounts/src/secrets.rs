@@ -1,6 +1,7 @@
 //! Hides the texts of a mount that must not be shown. Read [`Secrets::hide`], then [`Secrets::hide_in_result`].
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use config::MountConfig;
 use ovos_toolbox_wire::Failure;
@@ -18,6 +19,9 @@ const SHORTEST_PART: usize = 6;
 /// The length below which a text in results does not count as a secret, because callers work with results.
 const SHORTEST_IN_RESULTS: usize = 8;
 
+/// The most tokens that are remembered.
+const MOST_LEARNED: usize = 8;
+
 /// The separators between the parts of a value: `Bearer abc`, `key=abc; other=def`, `user:abc@host`.
 const PARTS: [char; 9] = ['\n', ' ', '&', '=', ':', ';', ',', '@', '/'];
 
@@ -28,6 +32,8 @@ pub(crate) struct Secrets {
     from_messages: Vec<String>,
     /// The texts that no result may contain. These are whole values only, because a part may be a word that a caller needs.
     from_results: Vec<String>,
+    /// Tokens that were got by signing in. Nothing may contain them.
+    learned: Mutex<Vec<String>>,
 }
 
 impl Secrets {
@@ -67,12 +73,32 @@ impl Secrets {
         Self {
             from_messages: longest_first(from_messages, SHORTEST),
             from_results: longest_first(from_results, SHORTEST_IN_RESULTS),
+            learned: Mutex::default(),
         }
+    }
+
+    /// Hides this token from now on, too.
+    pub(crate) fn learn(&self, token: &str) {
+        // Only whole texts are added, so a panic leaves nothing half done.
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        if token.len() >= SHORTEST_IN_RESULTS && !learned.iter().any(|known| known == token) {
+            // Those that were renewed do not count any more, but an old answer may still show one.
+            if learned.len() == MOST_LEARNED {
+                learned.remove(0);
+            }
+            learned.push(token.to_owned());
+        }
+    }
+
+    /// These secrets, and the tokens that were learned.
+    fn all(&self, secrets: &[String]) -> Vec<String> {
+        let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        learned.iter().chain(secrets).cloned().collect()
     }
 
     /// Returns a text for people, without the secrets.
     pub(crate) fn hide(&self, text: &str) -> String {
-        hidden(text, &self.from_messages)
+        hidden(text, &self.all(&self.from_messages))
     }
 
     /// Splits a text that will be continued into two parts. No secret crosses the split, and none begins in the first part and
@@ -100,17 +126,17 @@ impl Secrets {
 
     /// Returns a text of a server, without the secrets.
     pub(crate) fn hide_in_text(&self, text: &str) -> String {
-        hidden(text, &self.from_results)
+        hidden(text, &self.all(&self.from_results))
     }
 
     /// Returns the result of a server, without the secrets in its texts and keys.
     pub(crate) fn hide_in_result(&self, value: &Value) -> Value {
-        hidden_in(value, &self.from_results)
+        hidden_in(value, &self.all(&self.from_results))
     }
 
     /// Returns a value for people, without the secrets in its texts and keys.
     pub(crate) fn hide_in(&self, value: &Value) -> Value {
-        hidden_in(value, &self.from_messages)
+        hidden_in(value, &self.all(&self.from_messages))
     }
 
     /// Returns a failure as callers may see it: without secrets, and cut to a readable length.

@@ -325,7 +325,7 @@ async fn check_audio(line: &Line) -> Result<(), Failure> {
     let text = match answer.map(|answer| answer.data.get("status") == Some(&Value::Bool(true))) {
         Some(true) => return Ok(()),
         Some(false) => {
-            "ovos-audio is running, but has no voice (tts) that works; nothing was said. Its log says why, and `tts` in mycroft.conf \
+            "ovos-audio is not ready: it still starts, or has no voice (tts) that works; nothing was said. Its log says why, and `tts` in mycroft.conf \
              chooses another"
         }
         None => {

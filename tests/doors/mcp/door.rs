@@ -30,6 +30,14 @@ impl Stage {
         Self::of(Scene::new(&json!({ "doors": { "mcp": keys } })), folders)
     }
 
+    /// With these keys of the door, and these rules.
+    pub(crate) fn with_policy(keys: &Value, policy: &Value) -> Self {
+        Self::of(
+            Scene::new(&json!({ "doors": { "mcp": keys }, "policy": policy })),
+            &[],
+        )
+    }
+
     /// With a testbed that does not say that it is simulated.
     pub(crate) fn on_hardware() -> Self {
         Self::on_hardware_with(&json!({}))

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::sign_in::SignIn;
 use super::toolset::{Toolset, at, socket};
 use crate::reader::Reader;
 use crate::service::ServiceConfig;
@@ -17,6 +18,9 @@ pub struct McpDoor {
     /// Which tools clients see.
     #[serde(skip)]
     pub toolset: Toolset,
+    /// Whose access tokens clients may show over HTTP, and for whom they count.
+    #[serde(skip)]
+    pub sign_in: Option<SignIn>,
     /// Whether the service starts the door, watches it, and ends it with itself.
     pub start: bool,
     /// Whether the list of tools contains their output schemas, which make the list several times as long.
@@ -49,7 +53,8 @@ pub struct McpDoor {
     /// Origins of web pages that may use the door over HTTP, such as `http://localhost:3000`.
     #[serde(deserialize_with = "texts")]
     pub http_origins: Vec<String>,
-    /// Whether clients have to send a token over HTTP. Without a token the door listens on a loopback address only.
+    /// Whether the token in `token_file` lets a client in over HTTP. Without it and without `sign_in` every client is let in, and the
+    /// door listens on a loopback address only.
     pub http_token: bool,
     /// The file of the token. The door creates it if it is missing.
     #[serde(deserialize_with = "path")]
@@ -62,6 +67,7 @@ impl McpDoor {
         let written = reader.written(&path);
         let defaults = Self {
             toolset: Toolset::default(),
+            sign_in: None,
             start: false,
             output_schemas: false,
             run_steps: false,
@@ -78,8 +84,11 @@ impl McpDoor {
             token_file: service.state_dir.join("mcp-token"),
         };
         let (door, rest) = reader.open(&path, written, defaults);
-        reader.refuse(&path, &door, rest, &Toolset::KEYS);
-        let toolset = Toolset::read(reader, "mcp");
-        Self { toolset, ..door }
+        reader.refuse(&path, &door, rest, &[&Toolset::KEYS[..], &["sign_in"]].concat());
+        Self {
+            toolset: Toolset::read(reader, "mcp"),
+            sign_in: SignIn::read(reader, "mcp"),
+            ..door
+        }
     }
 }

@@ -205,6 +205,42 @@ fn a_wrong_key_of_a_door_is_explained() {
             "doors.agent.budgets.forward_m: found -1, expected a number of metres from 0",
         ),
         (
+            json!({"mcp": {"sign_in": {"issuer": "http://auth.test", "public_url": "https://robot.test/mcp"}}}),
+            "doors.mcp.sign_in.issuer: found \"http://auth.test\", expected the URL of an issuer",
+        ),
+        (
+            json!({"mcp": {"sign_in": {"issuer": "https://auth.test/?a=1", "public_url": "https://robot.test/mcp"}}}),
+            "doors.mcp.sign_in.issuer: found",
+        ),
+        (
+            json!({"mcp": {"sign_in": {"issuer": "https://auth.test"}}}),
+            "doors.mcp.sign_in.public_url: found nothing, expected the URL under which clients reach the door",
+        ),
+        (
+            json!({"mcp": {"sign_in": {"public_url": "https://robot.test/mcp"}}}),
+            "doors.mcp.sign_in.issuer: found nothing, expected the issuer",
+        ),
+        (
+            json!({"mcp": {"sign_in": {"allow": [{"principal": "door:ada"}]}}}),
+            "doors.mcp.sign_in.allow: found a list, expected a list of objects {subject, client, principal}",
+        ),
+        (
+            json!({"mcp": {"sign_in": {"allow": [{"subject": "ada", "principal": "door"}]}}}),
+            "doors.mcp.sign_in.allow: found a list, expected",
+        ),
+        (
+            json!({"mcp": {"sign_in": {"allow": [{"subject": "ada", "principal": "local:ada"}]}}}),
+            "doors.mcp.sign_in.allow: found a list, expected",
+        ),
+        (
+            json!({"mcp": {"sign_in": {"allow": [{"subject": " ", "principal": "door:ada"}]}}}),
+            "doors.mcp.sign_in.allow: found a list, expected",
+        ),
+        (
+            json!({"mcp": {"sign_in": {"allow": [{"subject": "ada", "principal": "door:ada", "scopes": ["move"]}]}}}),
+            "doors.mcp.sign_in.allow: found a list, expected",
+        ),
+        (
             json!({"agent": {"budgets": {"rotation": 3}}}),
             "doors.agent.budgets.rotation: unknown key (did you mean \"rotation_deg\"?)",
         ),
