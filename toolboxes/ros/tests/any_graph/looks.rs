@@ -191,8 +191,15 @@ fn a_camera_is_one_small_jpeg_and_nothing_is_subscribed_while_nothing_looks() {
         ("/camera/image_raw", [1024, 576], [1920, 1080]),
         ("camera/depth", [8, 8], [8, 8]),
     ] {
-        let run = scene.ros.start("ros_image", json!({"topic": topic})).unwrap();
-        let outcome = run.wait();
+        // The peer takes a second and more to write a picture of 6 MB, on a busy machine longer than one is waited for.
+        let outcome = scene.peer.wait("a picture", |_| {
+            let run = scene.ros.start("ros_image", json!({"topic": topic})).unwrap();
+            let outcome = run.wait();
+            let silent = outcome
+                .result()
+                .is_err_and(|error| error.message.contains("nothing came on"));
+            (!silent).then_some(outcome)
+        });
         let output = outcome.result().unwrap();
         assert_eq!(
             [&output["width"], &output["height"]],
