@@ -109,7 +109,7 @@ fn every_schema_is_one() {
 }
 
 /// The limit of the export that is part of every prompt: it costs the model's attention and the user's money.
-const MOST_EXPORTED_BYTES: usize = 47_000;
+const MOST_EXPORTED_BYTES: usize = 50_000;
 
 #[test]
 fn exported_tools_are_short_and_plain() {
@@ -141,11 +141,9 @@ fn exported_tools_are_short_and_plain() {
         let exported = export(Format::OpenaiChat, &tools);
         for tool in exported.as_array().expect("an array") {
             let text = tool.to_string();
-            for keyword in ["oneOf", "title"] {
-                assert!(
-                    !text.contains(&format!("\"{keyword}\":")),
-                    "{id}: `{keyword}` in {text}"
-                );
+            // An argument may be called `title`; the keyword has a text.
+            for keyword in ["\"oneOf\":", "\"title\":\""] {
+                assert!(!text.contains(keyword), "{id}: `{keyword}` in {text}");
             }
         }
         sizes.insert(id.to_owned(), exported.to_string().len());
