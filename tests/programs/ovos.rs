@@ -94,25 +94,6 @@ impl Stage {
 }
 
 #[test]
-fn committed_tools_are_what_the_toolbox_lists() {
-    let program = Path::new(env!("CARGO_BIN_EXE_ovos-tools")).with_file_name("ovos-tools-ovos");
-    let listed = std::process::Command::new(program)
-        .arg("--tools")
-        .output()
-        .unwrap();
-    let listed = String::from_utf8(listed.stdout).unwrap();
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/toolboxes/ovos.json");
-    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
-        std::fs::write(&file, &listed).unwrap();
-    }
-    assert_eq!(
-        std::fs::read_to_string(&file).unwrap_or_default(),
-        listed,
-        "run this test with UPDATE_SCHEMAS=1 and look at the difference, which is what models are told"
-    );
-}
-
-#[test]
 fn where_nothing_answers_nothing_is_said_to_be_done() {
     let mut stage = Stage::new();
     let listed = stage.client.ask("ovos.tools.list", &json!({}));
@@ -206,6 +187,46 @@ fn the_published_audio_service_speaks_and_each_outcome_is_what_it_did() {
     }
 }
 
+#[test]
+fn media_do_what_they_are_told_or_the_call_fails() {
+    let Some(python) = audio_python() else { return };
+    let mut stage = Stage::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/ovos_player.py");
+    let mut command = stage.scene.sandbox.command(python);
+    command.arg("-u").arg(script);
+    let mut player = Process::start("ovos-player", &stage.scene.sandbox, command);
+    player.until("a player", |player| {
+        player.output().contains("READY").then_some(())
+    });
+    let play = |uri: &str, title: &str| json!({"uri": uri, "title": title});
+    let action = |action: &str| json!({"action": action});
+    for (tool, args, state, title) in [
+        (
+            "play_media",
+            play("https://radio.example/1", "one"),
+            "playing",
+            "one",
+        ),
+        ("control_media", action("pause"), "paused", "one"),
+        ("control_media", action("resume"), "playing", "one"),
+        ("control_media", action("next"), "playing", "the next one"),
+        ("control_media", action("previous"), "playing", "the one before"),
+        ("now_playing", json!({}), "playing", "the one before"),
+        ("control_media", action("stop"), "stopped", "the one before"),
+    ] {
+        let expected = json!({"state": state, "title": title, "artist": "Nobody", "player": "ovos-media", "confirmed": true});
+        assert_eq!(stage.good(tool, &args), expected, "{args}");
+    }
+    let error = stage.bad("play_media", &play("file:///none.ogg", "none"));
+    assert!(error.contains("it cannot play that"), "{error}");
+    stage.good("play_media", &play("https://radio.example/2", "stubborn"));
+    let error = stage.bad("control_media", &action("pause"));
+    assert!(
+        error.contains("was told to do that") && error.contains("it plays"),
+        "{error}"
+    );
+}
+
 /// It has no backend here, so that it cannot play anything, whatever it says at first.
 #[test]
 fn the_published_player_is_believed_when_it_plays_and_not_before() {
@@ -218,7 +239,7 @@ fn the_published_player_is_believed_when_it_plays_and_not_before() {
         let playing = stage.call("now_playing", &json!({}));
         (playing["result"]["state"] == "stopped").then_some(())
     });
-    let told = json!({"uri": "https://radio.example/live", "title": "Radio"});
+    let told = json!({"uri": "https://radio.example/live", "name": "Radio"});
     let error = stage.bad("play_media", &told);
     assert!(
         error.contains("StateError: ovos-media was told to play it"),

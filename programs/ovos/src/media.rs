@@ -27,7 +27,7 @@ pub(crate) struct PlayMediaArgs {
     #[schemars(regex(pattern = r"^(https?|file)://"))]
     uri: String,
     /// What people call it.
-    title: Option<String>,
+    name: Option<String>,
 }
 
 /// Control what the media player is playing.
@@ -108,7 +108,7 @@ pub(crate) async fn play(line: Line, _: Call, args: PlayMediaArgs) -> Result<Pla
         Player::Media => {
             // 2 is audio, both as what it is and as how it is played.
             let media = json!({
-                "uri": args.uri, "title": args.title.as_deref().unwrap_or(&args.uri), "media_type": 2, "playback": 2,
+                "uri": args.uri, "title": args.name.as_deref().unwrap_or(&args.uri), "media_type": 2, "playback": 2,
             });
             let data = json!({"media": media, "playlist": [media], "disambiguation": [media]});
             ("ovos.common_play.play", data)

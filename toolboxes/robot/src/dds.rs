@@ -25,7 +25,7 @@ pub(crate) use ros_graph::dds::SETTLE;
 use ros_graph::definition::TypeName;
 use ros_graph::error::GraphError;
 use ros_graph::graph::{Graph, Subscription};
-use ros_graph::inbox::Bounds;
+use ros_graph::inbox::{Bounds, Unread};
 use ros_graph::library::Library;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,8 +39,6 @@ use crate::ros::error::RosError;
 const AT_ONCE: Duration = Duration::from_secs(2);
 /// The pause before a topic that cannot be heard is tried again.
 const AGAIN: Duration = Duration::from_millis(500);
-/// The pause between two messages of which only the newest counts.
-const PACE: Duration = Duration::from_millis(10);
 
 /// The vendors' own messages.
 const VENDORS: &str = include_str!("../interfaces/vendors.txt");
@@ -191,36 +189,30 @@ impl Participant {
         reliable: bool,
         deliver: impl Fn(M) + Send + Sync + 'static,
     ) -> Result<(), RosError> {
-        self.hear(topic, of, reliable, None, deliver)
+        let name = topic.to_owned();
+        self.follow(topic, of, reliable, move |unread| match read(unread) {
+            Ok(message) => deliver(message),
+            Err(error) => tracing::warn!(topic = name, error, "a message that cannot be read"),
+        })
     }
 
-    /// Hears a topic on which much is said: the newest message, a hundred times a second at most.
+    /// Hears every message of a topic, unread; `deliver` runs on a thread of the participant and returns soon.
     ///
     /// # Errors
     /// As of [`Participant::subscribe`].
-    pub(crate) fn follow<M: DeserializeOwned + 'static>(
-        &self,
-        topic: &str,
-        of: &str,
-        deliver: impl Fn(M) + Send + Sync + 'static,
-    ) -> Result<(), RosError> {
-        self.hear(topic, of, false, Some(PACE), deliver)
-    }
-
-    fn hear<M: DeserializeOwned + 'static>(
+    pub(crate) fn follow(
         &self,
         topic: &str,
         of: &str,
         reliable: bool,
-        pace: Option<Duration>,
-        deliver: impl Fn(M) + Send + Sync + 'static,
+        deliver: impl Fn(Unread) + Send + Sync + 'static,
     ) -> Result<(), RosError> {
         let carrier = self.carrier.clone();
         let (topic, of): (String, TypeName) = (topic.to_owned(), of.parse().map_err(GraphError::from)?);
         self.start(async move {
             loop {
                 if let Ok(heard) = carrier.hear(&topic, &of, reliable, Bounds::default()).await {
-                    listen(heard, pace, &deliver).await;
+                    listen(heard, &deliver).await;
                 }
                 tokio::time::sleep(AGAIN).await;
             }
@@ -279,25 +271,20 @@ async fn essential(task: impl Future<Output = ()>) {
 }
 
 /// Delivers what is heard until the subscription has failed.
-async fn listen<M: DeserializeOwned>(mut heard: Subscription, pace: Option<Duration>, deliver: &impl Fn(M)) {
+async fn listen(mut heard: Subscription, deliver: &impl Fn(Unread)) {
     loop {
-        let message = match pace {
-            Some(_) => heard.newest(AT_ONCE).await,
-            None => heard.next(AT_ONCE).await,
-        };
-        match message.map(|message| serde_json::from_value(message.value)) {
-            Ok(Ok(message)) => deliver(message),
-            Ok(Err(error)) => {
-                tracing::warn!(of = %heard.type_name(), %error, "a message that cannot be read")
-            }
-            Err(error @ GraphError::Codec(_)) => tracing::warn!(%error, "a message that cannot be read"),
+        match heard.unread(AT_ONCE).await {
+            Ok(unread) => deliver(unread),
             Err(GraphError::Silent { .. } | GraphError::Lost { .. }) => {}
             Err(_) => return,
         }
-        if let Some(pace) = pace {
-            tokio::time::sleep(pace).await;
-        }
     }
+}
+
+/// The message of what came.
+pub(crate) fn read<M: DeserializeOwned>(unread: Unread) -> Result<M, String> {
+    let value = unread().map_err(|error| error.to_string())?;
+    serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
 /// Degrees as the radians of the robots' messages.

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::definition::{Definition, TypeName};
 use crate::error::GraphError;
-use crate::inbox::{Bounds, Inbox, Message};
+use crate::inbox::{Bounds, Inbox, Message, Unread};
 
 /// What a carrier answers with.
 pub type Reply<'a, T> = BoxFuture<'a, Result<T, GraphError>>;
@@ -187,8 +187,26 @@ impl Subscription {
         self.take(true, patience).await
     }
 
+    /// The next message, unread: for a topic on which more is said than is asked for.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next), but for what is not of the type: that is an error of its reading.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn unread(&mut self, patience: Duration) -> Result<Unread, GraphError> {
+        let taken = self.inbox.parcel(false, patience).await;
+        let parcel = self.came(taken, patience)?;
+        Ok(parcel.unread)
+    }
+
     async fn take(&mut self, newest: bool, patience: Duration) -> Result<Message, GraphError> {
-        match self.inbox.next(newest, patience).await {
+        let taken = self.inbox.next(newest, patience).await;
+        self.came(taken, patience)
+    }
+
+    fn came<T>(&self, taken: Option<Result<T, GraphError>>, patience: Duration) -> Result<T, GraphError> {
+        match taken {
             Some(taken) => taken,
             None if (self.sources)() => Err(GraphError::Silent {
                 topic: self.topic.clone(),

@@ -33,10 +33,18 @@ impl Default for Bounds {
 /// Makes the value of a message when it is taken.
 pub type Unread = Box<dyn FnOnce() -> Result<Value, GraphError> + Send>;
 
-struct Parcel {
+/// A message as it came.
+pub(crate) struct Parcel {
     size: usize,
     at: Instant,
-    unread: Unread,
+    pub(crate) unread: Unread,
+}
+
+impl Parcel {
+    fn read(self) -> Result<Message, GraphError> {
+        let age = self.at.elapsed();
+        (self.unread)().map(|value| Message { value, age })
+    }
 }
 
 #[derive(Default)]
@@ -118,7 +126,7 @@ impl Inbox {
         self.lock().received
     }
 
-    fn take(&self, newest: bool) -> Option<Result<Message, GraphError>> {
+    fn take(&self, newest: bool) -> Option<Result<Parcel, GraphError>> {
         let mut contents = self.lock();
         if newest {
             while contents.parcels.len() > 1 {
@@ -131,13 +139,21 @@ impl Inbox {
             return contents.end.clone().map(Err);
         };
         contents.bytes -= parcel.size;
-        drop(contents);
-        let age = parcel.at.elapsed();
-        Some((parcel.unread)().map(|value| Message { value, age }))
+        Some(Ok(parcel))
     }
 
     /// The next message, or `None` after `patience`; the newest of those that wait where `newest` is set.
     pub(crate) async fn next(&self, newest: bool, patience: Duration) -> Option<Result<Message, GraphError>> {
+        let parcel = self.parcel(newest, patience).await?;
+        Some(parcel.and_then(Parcel::read))
+    }
+
+    /// The same, unread.
+    pub(crate) async fn parcel(
+        &self,
+        newest: bool,
+        patience: Duration,
+    ) -> Option<Result<Parcel, GraphError>> {
         let wait = async {
             loop {
                 let arrival = self.arrival.notified();
@@ -155,16 +171,14 @@ impl Inbox {
 mod tests {
     use serde_json::json;
 
-    use super::{Bounds, Inbox};
+    use super::{Bounds, Inbox, Parcel};
     use crate::error::GraphError;
     use std::time::Duration;
 
     fn taken(inbox: &Inbox, newest: bool) -> Vec<serde_json::Value> {
         std::iter::from_fn(|| {
-            inbox
-                .take(newest)
-                .and_then(Result::ok)
-                .map(|message| message.value)
+            let taken = inbox.take(newest)?.and_then(Parcel::read);
+            taken.ok().map(|message| message.value)
         })
         .collect()
     }

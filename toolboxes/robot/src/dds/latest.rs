@@ -5,40 +5,55 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use ros_graph::inbox::Unread;
 use serde::de::DeserializeOwned;
 
-use super::{Participant, SETTLE};
+use super::{Participant, SETTLE, read};
 use crate::ros::error::RosError;
 
-/// The newest message of one topic.
+/// The newest message of one topic, which is read when it is asked for: a robot says hundreds in a second.
 pub(crate) struct Latest<M> {
-    message: Arc<Mutex<Option<M>>>,
+    unread: Arc<Mutex<Option<Unread>>>,
+    message: Mutex<Option<M>>,
     last_word: LastWord,
 }
 
-impl<M: DeserializeOwned + Send + 'static> Latest<M> {
+impl<M: DeserializeOwned> Latest<M> {
     /// Hears a topic by its ROS name.
     pub(crate) fn of(participant: &Participant, topic: &str, of: &str) -> Result<Self, RosError> {
-        let (message, last_word) = (Arc::new(Mutex::new(None)), LastWord::default());
-        let (heard, word) = (Arc::clone(&message), last_word.clone());
-        participant.follow(topic, of, move |message: M| {
+        let (unread, last_word) = (Arc::default(), LastWord::default());
+        let (heard, word) = (Arc::clone(&unread), last_word.clone());
+        participant.follow(topic, of, false, move |message| {
             word.heard();
-            *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+            *lock(&heard) = Some(message);
         })?;
-        Ok(Self { message, last_word })
+        Ok(Self {
+            unread,
+            message: Mutex::default(),
+            last_word,
+        })
     }
-}
 
-impl<M> Latest<M> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Option<M>> {
-        // Every change is one assignment.
-        self.message.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut message = lock(&self.message);
+        let unread = lock(&self.unread).take();
+        match unread.map(read) {
+            Some(Ok(newer)) => *message = Some(newer),
+            Some(Err(error)) => tracing::warn!(error, "a message that cannot be read"),
+            None => {}
+        }
+        message
     }
 
     /// Whether the robot sent messages on this topic and does not any more.
     pub(crate) fn is_silent(&self) -> bool {
         self.last_word.is_silent()
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change is one assignment.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// When a robot sent its last message. A robot that sends all the time and has fallen silent is away; DDS itself

@@ -42,7 +42,7 @@ fn a_wrong_file_says_what_is_wrong() {
         ),
         (
             change("port = ", "prt = "),
-            vec!["channels: unknown field `prt`", "did you mean `port`?"],
+            vec!["channels.buses: unknown field `prt`", "did you mean `port`?"],
         ),
         (
             change("[stop]", "[stop]\nemergancy = \"hold\""),

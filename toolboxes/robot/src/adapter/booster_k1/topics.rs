@@ -54,9 +54,10 @@ impl TopicsLink {
         let heard = Arc::clone(&joints);
         let last_word = LastWord::default();
         let word = last_word.clone();
-        participant.follow(
+        participant.subscribe(
             &topics.joints,
             "sensor_msgs/JointState",
+            false,
             move |state: JointState| {
                 word.heard();
                 let mut known = heard.lock().unwrap_or_else(PoisonError::into_inner);
