@@ -4,7 +4,7 @@ DESTDIR ?=
 MINUTES ?= 20
 RUNS ?= 10000000
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-TOOLBOXES := examples/hello examples/hello_c toolboxes/math toolboxes/robot toolboxes/drone toolboxes/gstreamer
+TOOLBOXES := examples/hello examples/hello_c toolboxes/math toolboxes/robot toolboxes/ros toolboxes/drone toolboxes/gstreamer
 # Expanded where a program is built, because the other targets need no shell for it.
 PROGRAMS = $(shell scripts/programs.sh --package)
 # Crates that need system libraries: left out, and named, where those are missing.
@@ -54,6 +54,7 @@ plugins: setup  ## the toolboxes that come with the service, into plugins/
 testbed: setup  ## the toolboxes only tests use
 	scripts/plugins.sh debug $(TARGET)/testbed-plugins $(TESTBED)
 	scripts/plugins.sh debug $(TARGET)/robot-plugins toolboxes/robot
+	scripts/plugins.sh debug $(TARGET)/ros-plugins toolboxes/ros
 	scripts/plugins.sh debug $(TARGET)/drone-plugins toolboxes/drone
 	scripts/testbed-versions.sh 4 $(TARGET)/testbed-versions
 

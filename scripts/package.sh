@@ -121,7 +121,7 @@ if command -v dpkg-deb >/dev/null; then
     pack "$deb" "$(depends "$deb" "$libc")" "Suggests: ovos-tools-gstreamer, python3" \
         "tools for a voice assistant
  A service on the messagebus of OpenVoiceOS that finds, plans and runs the
- tools of loadable toolboxes, with the toolboxes robot, drone and math, and
+ tools of loadable toolboxes, with the toolboxes robot, ros, drone and math, and
  programs for MCP clients, voices and agents.
  .
  To start it: systemctl --user enable --now ovos-tools"

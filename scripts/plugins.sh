@@ -16,7 +16,7 @@ profile=$1 destination=$2
 shift 2
 target=${CARGO_TARGET_DIR:-target}${TARGET:+/$TARGET}
 build=${CARGO_BUILD:-cargo build}
-together="examples/hello toolboxes/math toolboxes/robot toolboxes/drone"
+together="examples/hello toolboxes/math toolboxes/robot toolboxes/ros toolboxes/drone"
 case $profile in
     release) flag=--release built=$target/release ;;
     # One after the other: each is to be served as soon as it is built.

@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 profile=${PROFILE:-release}
-toolboxes="toolboxes/math toolboxes/robot toolboxes/drone"
+toolboxes="toolboxes/math toolboxes/robot toolboxes/ros toolboxes/drone"
 target=${CARGO_TARGET_DIR:-target}
 export GLIBC_MAX=2.28
 scripts/venv.sh cross

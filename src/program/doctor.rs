@@ -106,9 +106,11 @@ async fn without_service(config: &Config) -> Result<Vec<Finding>, CliError> {
     plugins.retain(|plugin| {
         let manifest = plugin.manifest.as_ref();
         let off = manifest.filter(|manifest| {
-            manifest.simulated_by_default && config.activation(&manifest.id, &plugin.path) == Activation::No
+            let (id, path) = (&manifest.id, &plugin.path);
+            manifest.simulated_by_default && config.activation(id, path) == Activation::No
+                || manifest.needs_section && config.named(id, path) == Activation::No
         });
-        findings.extend(off.map(|manifest| machine::off(&manifest.id)));
+        findings.extend(off.map(machine::off));
         off.is_none()
     });
     findings.extend(plugins.iter().map(machine::tried));

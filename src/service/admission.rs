@@ -17,6 +17,9 @@ pub(super) fn admit(config: &Config, manifest: &Manifest, path: &Path) -> Result
         // A simulator would answer in the place of the machine that the section names, and an exclusive toolbox holds one.
         return Err(NotAdmitted::BackendUnknown);
     }
+    if manifest.needs_section && config.named(&manifest.id, path) == Activation::No {
+        return Err(NotAdmitted::NoSection);
+    }
     if !manifest.simulated_by_default
         || config.activation(&manifest.id, path) != Activation::No
         || was_used(&config.service.state_dir, &manifest.id)
@@ -62,6 +65,13 @@ pub(super) fn off(off: &Off, config: &Config) -> OffToolbox {
         NotAdmitted::NotAskedFor => (
             format!(
                 "toolbox `{id}` is installed but off, because it would drive a simulator; `ovos-tools enable {id}` turns it on"
+            ),
+            Some(format!("ovos-tools enable {id}")),
+        ),
+        NotAdmitted::NoSection => (
+            format!(
+                "toolbox `{id}` is installed but off, because it has no section that names what it reaches; `ovos-tools enable {id}` \
+                 turns it on"
             ),
             Some(format!("ovos-tools enable {id}")),
         ),

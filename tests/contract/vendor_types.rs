@@ -110,7 +110,7 @@ fn tools() -> Vec<(String, String, Value, Value)> {
             (toolbox_id.to_owned(), name.to_owned(), arguments, output)
         })
         .collect();
-    for toolbox in ["robot", "drone", "gstreamer", "math"] {
+    for toolbox in ["robot", "ros", "drone", "gstreamer", "math"] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/toolboxes/{toolbox}.json"));
         let schemas: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
         for tool in schemas["tools"].as_array().unwrap() {

@@ -12,6 +12,7 @@ mod drone;
 mod gstreamer;
 mod page;
 mod robot;
+mod ros;
 #[path = "../support/lib.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
 mod support;

@@ -7,7 +7,7 @@ mod files;
 mod hardware;
 #[path = "../../toolboxes/robot/tests/support/peers.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
-mod peers;
+pub(crate) mod peers;
 mod random;
-mod ros_base;
+pub(crate) mod ros_base;
 mod service;

@@ -381,6 +381,7 @@ fn installed(scene: &Scene) -> std::path::PathBuf {
     }
     fs::copy(env!("CARGO_BIN_EXE_ovos-tools"), &program).unwrap();
     fs::copy(plugins_with("robot").join("robot.so"), plugins.join("robot.so")).unwrap();
+    fs::copy(plugins_with("ros").join("ros.so"), plugins.join("ros.so")).unwrap();
     fs::copy(testbed_plugins().join("testbed.so"), plugins.join("testbed.so")).unwrap();
     program
 }
@@ -409,6 +410,7 @@ fn a_packaged_simulator_is_off_until_it_is_asked_for() {
         list.to_string().contains("\"toolbox_id\":\"robot\"")
     };
 
+    let before = fs::read_to_string(&file).unwrap();
     let mut service = serve(&[]);
     ready(&mut service, &mut client);
     assert!(!listed(&mut client));
@@ -419,6 +421,13 @@ fn a_packaged_simulator_is_off_until_it_is_asked_for() {
     let status = client.ask("ovos.tools.status", &json!({}));
     assert_eq!(status["off"][0]["toolbox_id"], "robot", "{status:#}");
     assert_eq!(status["off"][0]["enable"], "ovos-tools enable robot");
+    // What needs a section is off with a reason of its own, and is no simulator.
+    assert_eq!(status["off"][1]["toolbox_id"], "ros", "{status:#}");
+    let reason = status["off"][1]["reason"].as_str().unwrap_or_default();
+    assert!(
+        reason.contains("because it has no section that names what it reaches"),
+        "{reason}"
+    );
     let reload = client.ask("ovos.tools.reload", &json!({"detail": true}));
     assert_eq!(reload["off"], status["off"]);
     for (topic, data) in [
@@ -445,6 +454,13 @@ fn a_packaged_simulator_is_off_until_it_is_asked_for() {
     let (code, doctor) = run(&["doctor"]);
     assert_eq!(code, Some(0), "{doctor}");
     assert!(doctor.contains(line), "{doctor}");
+    assert!(doctor.contains("`ovos-tools enable ros` turns it on"), "{doctor}");
+    let (code, said) = run(&["enable", "ros"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("the service here reloaded: added ros"), "{said}");
+    let (code, said) = run(&["disable", "ros"]);
+    assert_eq!(code, Some(0), "{said}");
+    fs::write(&file, &before).unwrap();
 
     // The running service is told; comments stay.
     let text = fs::read_to_string(&file).unwrap();
@@ -508,6 +524,7 @@ fn a_packaged_simulator_is_off_until_it_is_asked_for() {
         ready(&mut service, &mut client);
         assert!(listed(&mut client), "{what}");
         let status = client.ask("ovos.tools.status", &json!({}));
+        assert_eq!(status["off"][0]["toolbox_id"], "ros", "{what}: {status:#}");
         let kept = status["warnings"]
             .to_string()
             .contains("stays on because it was used before");

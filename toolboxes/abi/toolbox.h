@@ -85,7 +85,7 @@ typedef struct tb_host {
 typedef struct tb_toolbox {
     uint64_t size;   /* sizeof(tb_toolbox) of the toolbox */
     tb_str manifest; /* static JSON: {"id","version","description","licence","exclusive"?,"yields"?,"config_schema"?,"subscribes"?,"requests"?,
-                      "simulated_by_default"?,"guide"?} */
+                      "simulated_by_default"?,"needs_section"?,"guide"?} */
 
     /* [host thread] Makes an instance. config: the toolbox's section as JSON. Brings the backend to rest; never arms,
      * homes, enables torque or moves. `host` lives until close has returned. If not TB_OK, *error says why. */

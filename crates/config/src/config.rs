@@ -234,11 +234,20 @@ impl Config {
         self.stack.closed()
     }
 
-    /// Whether the toolbox with this id in this plugin file was asked for.
+    /// Whether the toolbox with this id in this plugin file was asked for, where it drives a simulator without being asked.
     #[must_use]
     pub fn activation(&self, id: &str, plugin: &Path) -> Activation {
+        match self.simulators {
+            true => Activation::Elsewhere,
+            false => self.named(id, plugin),
+        }
+    }
+
+    /// Whether the toolbox with this id in this plugin file has a section, or is in a folder of the user's.
+    #[must_use]
+    pub fn named(&self, id: &str, plugin: &Path) -> Activation {
         let packaged = self.packaged.iter().any(|folder| plugin.starts_with(folder));
-        if self.simulators || !packaged {
+        if !packaged {
             Activation::Elsewhere
         } else if self.toolboxes.contains_key(id) {
             Activation::Section

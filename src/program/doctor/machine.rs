@@ -5,6 +5,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use ovos_toolbox_wire::Manifest;
 use rustix::fs::{Access, access};
 use serde_json::{Value, json};
 
@@ -134,12 +135,15 @@ pub(super) fn mend_of(error: &str, path: &Path) -> String {
 }
 
 /// Reports a toolbox that is installed and that nothing asks for.
-pub(super) fn off(id: &str) -> Finding {
+pub(super) fn off(manifest: &Manifest) -> Finding {
+    let id = &manifest.id;
+    let why = match manifest.needs_section {
+        true => "it has no section that names what it reaches",
+        false => "it would drive a simulator",
+    };
     Finding::good(
         &format!("toolbox {id}"),
-        format!(
-            "installed but off, because it would drive a simulator; `ovos-tools enable {id}` turns it on"
-        ),
+        format!("installed but off, because {why}; `ovos-tools enable {id}` turns it on"),
     )
 }
 

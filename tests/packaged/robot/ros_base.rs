@@ -12,7 +12,7 @@ use rustix::process::{Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-fn base(kind: &str, domain: u16) -> Option<Peer> {
+pub(crate) fn base(kind: &str, domain: u16) -> Option<Peer> {
     let mut command = Command::new(python()?);
     let script = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -27,7 +27,7 @@ fn base(kind: &str, domain: u16) -> Option<Peer> {
 }
 
 /// When the base was told which velocity ahead, in seconds of the machine.
-fn told(base: &Peer) -> Vec<(f64, f64)> {
+pub(crate) fn told(base: &Peer) -> Vec<(f64, f64)> {
     let lines = base.lines();
     let frames = lines
         .iter()

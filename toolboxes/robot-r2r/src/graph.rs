@@ -13,7 +13,7 @@ use futures::task::LocalSpawnExt;
 use futures::{FutureExt, StreamExt};
 use r2r::{Context, Node, QosProfile};
 use ros_graph::cdr::Cdr;
-use ros_graph::definition::TypeName;
+use ros_graph::definition::{Definition, TypeName};
 use ros_graph::error::GraphError;
 use ros_graph::graph::{
     Entities, Entity, Goal, GoalEnd, GoalStatus, Graph, Publisher, Reply, Subscription, one_type,
@@ -275,6 +275,10 @@ impl Graph for R2rGraph {
             }
         }
         async move { Ok(found) }.boxed()
+    }
+
+    fn definitions<'a>(&'a self, of: &'a TypeName) -> Reply<'a, Vec<Definition>> {
+        async move { Ok(self.library.whole(of)?) }.boxed()
     }
 
     fn subscribe<'a>(

@@ -28,7 +28,7 @@ use self::participant::Quality;
 pub use self::peers::SETTLE;
 use self::peers::{Endpoint, of_topic, types};
 use self::publisher::TopicPublisher;
-use crate::definition::TypeName;
+use crate::definition::{Definition, TypeName};
 use crate::error::GraphError;
 use crate::graph::{Entities, Goal, Graph, Publisher, Reply, Subscription, one_type};
 use crate::inbox::{Bounds, Inbox};
@@ -105,6 +105,10 @@ impl Dds {
 impl Graph for Dds {
     fn entities(&self) -> Reply<'_, Entities> {
         async move { Ok(self.list()) }.boxed()
+    }
+
+    fn definitions<'a>(&'a self, of: &'a TypeName) -> Reply<'a, Vec<Definition>> {
+        self.describe(of).boxed()
     }
 
     fn subscribe<'a>(

@@ -226,6 +226,27 @@ impl Primitive {
     }
 }
 
+impl fmt::Display for Definition {
+    /// The definition in the language of `.msg` files, its name first.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# {}", self.name)?;
+        for constant in &self.constants {
+            writeln!(f, "{} {}={}", constant.of.word(), constant.name, constant.value)?;
+        }
+        for field in &self.fields {
+            write!(f, "{} {}", field.of, field.name)?;
+            if let Some(default) = &field.default {
+                write!(f, " {default}")?;
+            }
+            match field.comment.lines().next().map(str::trim) {
+                Some(comment) if !comment.is_empty() => writeln!(f, "  # {comment}")?,
+                _ => writeln!(f)?,
+            }
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for FieldType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.base {

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::definition::TypeName;
+use crate::definition::{Definition, TypeName};
 use crate::error::GraphError;
 use crate::inbox::{Bounds, Inbox, Message, Unread};
 
@@ -24,6 +24,11 @@ pub type Reply<'a, T> = BoxFuture<'a, Result<T, GraphError>>;
 pub trait Graph: Send + Sync {
     /// What is in the graph now.
     fn entities(&self) -> Reply<'_, Entities>;
+
+    /// What a message is made of, itself first, with all types that lie in it: as the graph describes it, or as it is known here.
+    ///
+    /// Errors: a type without a definition, [`GraphError::Unsupported`].
+    fn definitions<'a>(&'a self, of: &'a TypeName) -> Reply<'a, Vec<Definition>>;
 
     /// Hears a topic. Its type is the one that its publishers have, or `of` where there is none yet; `patience` is how
     /// long a publisher is waited for where `of` is not given.
@@ -151,6 +156,12 @@ impl Subscription {
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.inbox.dropped()
+    }
+
+    /// How many messages came, those that were not taken with them.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.inbox.received()
     }
 
     /// The next message, in the order in which they came.

@@ -52,6 +52,7 @@ struct Contents {
     parcels: VecDeque<Parcel>,
     bytes: usize,
     dropped: u64,
+    received: u64,
     end: Option<GraphError>,
 }
 
@@ -91,6 +92,7 @@ impl Inbox {
     pub fn put(&self, size: usize, unread: Unread) {
         let mut contents = self.lock();
         contents.bytes += size;
+        contents.received += 1;
         contents.parcels.push_back(Parcel {
             size,
             at: Instant::now(),
@@ -117,6 +119,11 @@ impl Inbox {
     /// How many messages went because there were too many.
     pub(crate) fn dropped(&self) -> u64 {
         self.lock().dropped
+    }
+
+    /// How many messages came.
+    pub(crate) fn received(&self) -> u64 {
+        self.lock().received
     }
 
     fn take(&self, newest: bool) -> Option<Result<Parcel, GraphError>> {
@@ -188,7 +195,7 @@ mod tests {
             for number in 0..10 {
                 inbox.put(size, Box::new(move || Ok(json!(number))));
             }
-            assert_eq!(inbox.dropped(), 10 - left.len() as u64);
+            assert_eq!((inbox.received(), inbox.dropped()), (10, 10 - left.len() as u64));
             assert_eq!(json!(taken(&inbox, false)), json!(left));
             assert_eq!(inbox.lock().bytes, 0);
         }

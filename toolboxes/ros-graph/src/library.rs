@@ -146,6 +146,32 @@ impl Library {
         self.definitions.get(name).map(Arc::as_ref)
     }
 
+    /// A message with all that lies in it, itself first, the others in the order in which they appear.
+    ///
+    /// # Errors
+    /// The type, or one that it contains, is not known.
+    pub fn whole(&self, name: &TypeName) -> Result<Vec<Definition>, TypeError> {
+        let mut found: Vec<&Definition> = Vec::new();
+        let mut wanted = vec![(name, None)];
+        let mut at = 0;
+        while let Some((name, by)) = wanted.get(at).cloned() {
+            at += 1;
+            if found.iter().any(|known| known.name == *name) {
+                continue;
+            }
+            let definition = self.definition(name).ok_or_else(|| TypeError::Unknown {
+                name: name.to_string(),
+                by,
+            })?;
+            found.push(definition);
+            wanted.extend(definition.fields.iter().filter_map(|field| match &field.of.base {
+                Base::Message(inner) => Some((inner, Some(definition.name.to_string()))),
+                _ => None,
+            }));
+        }
+        Ok(found.into_iter().cloned().collect())
+    }
+
     /// The names of all messages that are known, in order.
     #[must_use]
     pub fn names(&self) -> Vec<&TypeName> {

@@ -21,7 +21,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use self::link::{Deliver, Link};
 use self::values::{canonical, outgoing};
 use crate::cdr::Cdr;
-use crate::definition::{Kind, TypeName};
+use crate::definition::{Definition, Kind, TypeName};
 use crate::error::GraphError;
 use crate::graph::{
     Entities, Entity, Goal, GoalEnd, GoalStatus, Graph, Publisher, Reply, Subscription, one_type,
@@ -113,6 +113,19 @@ impl Rosbridge {
 
     /// The shape of a type: as the graph has it where rosapi tells, as it is known here elsewhere.
     async fn shape(&self, name: &TypeName, service: &str, of: &str) -> Result<Arc<Shape>, GraphError> {
+        match self.described(name, service, of).await? {
+            Some(own) => Ok(own.shape(name)?),
+            None => Ok(self.inner.library.shape(name)?),
+        }
+    }
+
+    /// A type with all that lies in it, where rosapi tells.
+    async fn described(
+        &self,
+        name: &TypeName,
+        service: &str,
+        of: &str,
+    ) -> Result<Option<Library>, GraphError> {
         if let Ok(answer) = self.request(service, &json!({"type": of}), ROSAPI).await
             && answer["typedefs"]
                 .as_array()
@@ -123,9 +136,9 @@ impl Rosbridge {
             for definition in described {
                 own.add(definition);
             }
-            return Ok(own.shape(name)?);
+            return Ok(Some(own));
         }
-        Ok(self.inner.library.shape(name)?)
+        Ok(None)
     }
 }
 
@@ -187,6 +200,28 @@ impl Graph for Rosbridge {
                 list.sort_by(|one, other| one.name.cmp(&other.name));
             }
             Ok(entities)
+        }
+        .boxed()
+    }
+
+    fn definitions<'a>(&'a self, of: &'a TypeName) -> Reply<'a, Vec<Definition>> {
+        async move {
+            // rosapi describes parts by their whole.
+            let (details, whole) = match (of.kind, of.name.rsplit_once('_')) {
+                (Kind::Service, Some((whole, "Request"))) => ("service_request", whole),
+                (Kind::Service, Some((whole, "Response"))) => ("service_response", whole),
+                (Kind::Action, Some((whole, part))) => match part {
+                    "Goal" => ("action_goal", whole),
+                    "Result" => ("action_result", whole),
+                    _ => ("action_feedback", whole),
+                },
+                _ => ("message", of.name.as_str()),
+            };
+            let written = TypeName::new(&of.package, of.kind, whole).to_string();
+            let described = self
+                .described(of, &format!("/rosapi/{details}_details"), &written)
+                .await?;
+            Ok(described.as_ref().unwrap_or(&self.inner.library).whole(of)?)
         }
         .boxed()
     }

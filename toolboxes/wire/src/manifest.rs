@@ -32,6 +32,10 @@ pub struct Manifest {
     /// and never while its section cannot be read, so that no simulator takes the place of a machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated_by_default: bool,
+    /// It reaches for something that only its section names, such as the network of a robot. From the packaged folder it is loaded
+    /// only when it has a section.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_section: bool,
     /// JSON Schema of its section in the configuration; any section is valid if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Value>,

@@ -30,7 +30,7 @@ pub(crate) fn read(json: &str) -> Result<Manifest, Vec<String>> {
             wrong.push(format!("`{key}` is not a string"));
         }
     }
-    for key in ["exclusive", "yields", "simulated_by_default"] {
+    for key in ["exclusive", "yields", "simulated_by_default", "needs_section"] {
         if object.get(key).is_some_and(|v| !v.is_boolean()) {
             wrong.push(format!("`{key}` is neither true nor false"));
         }

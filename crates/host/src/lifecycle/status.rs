@@ -47,6 +47,8 @@ pub struct Off {
 pub enum NotAdmitted {
     /// It would drive a simulator, and no configuration asks for it.
     NotAskedFor,
+    /// It needs a section, and there is none.
+    NoSection,
     /// Its section cannot be read, so it is not known what it drives.
     BackendUnknown,
 }

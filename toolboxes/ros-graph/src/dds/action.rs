@@ -16,7 +16,7 @@ use super::peers::{SETTLE, of_topic};
 use crate::definition::{Kind, TypeName};
 use crate::error::GraphError;
 use crate::graph::{Goal, GoalEnd, GoalStatus, Reply, one_type};
-use crate::inbox::{Bounds, Inbox};
+use crate::inbox::{Bounds, Inbox, Message};
 
 /// Feedback that waits to be taken: the newest count.
 const FEEDBACK: Bounds = Bounds {
@@ -26,6 +26,9 @@ const FEEDBACK: Bounds = Bounds {
 
 /// How often the action is looked for while a goal runs, in case it left without an answer.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// How much later than the end the last feedback may come: it is on another topic.
+const LAST: Duration = Duration::from_millis(50);
 
 /// What CancelGoal answers where it takes the cancel.
 const NO_ERROR: i64 = 0;
@@ -115,20 +118,23 @@ pub(super) async fn send(
         async move {
             let _guard = guard;
             let mut answer = answer;
+            // Feedback of all goals of the action comes here.
+            let pass = |message: Result<Message, GraphError>| match message {
+                Ok(message) if message.value["goal_id"]["uuid"] == *id => {
+                    let value = message.value["feedback"].clone();
+                    feedback.put(1, Box::new(move || Ok(value)));
+                }
+                Ok(_) => {}
+                Err(error) => feedback.put(1, Box::new(move || Err(error))),
+            };
             let end = loop {
                 tokio::select! {
                     answer = &mut answer => break match answer {
                         Ok(raw) => cdr.decode(&shape, &raw.bytes, raw.order).map_err(GraphError::from),
                         Err(_) => Err(GraphError::Closed),
                     },
-                    // Feedback of all goals of the action comes here.
                     message = all.next(false, LOOK) => match message {
-                        Some(Ok(message)) if message.value["goal_id"]["uuid"] == *id => {
-                            let value = message.value["feedback"].clone();
-                            feedback.put(1, Box::new(move || Ok(value)));
-                        }
-                        Some(Ok(_)) => {}
-                        Some(Err(error)) => feedback.put(1, Box::new(move || Err(error))),
+                        Some(message) => pass(message),
                         None if result_client.server().is_none() => break Err(GraphError::Lost {
                             name: name.clone(),
                             reason: "the action left before the goal ended".to_owned(),
@@ -137,6 +143,14 @@ pub(super) async fn send(
                     },
                 }
             };
+            // Other goals may give theirs for ever.
+            let last = Instant::now() + LAST;
+            while let Some(left) = last.checked_duration_since(Instant::now()) {
+                match all.next(false, left).await {
+                    Some(message) => pass(message),
+                    None => break,
+                }
+            }
             let end = end.map(|answer| GoalEnd {
                 status: GoalStatus::of_number(answer["status"].as_i64().unwrap_or_default()),
                 result: answer["result"].clone(),

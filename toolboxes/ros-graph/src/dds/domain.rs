@@ -14,7 +14,7 @@ use super::peers::of_topic;
 use super::raw::Raw;
 use super::service::Client;
 use crate::cdr::Cdr;
-use crate::definition::{Kind, TypeName};
+use crate::definition::{Definition, Kind, TypeName};
 use crate::description::definitions;
 use crate::error::{GraphError, TypeError};
 use crate::graph::{Entities, Entity, Reply, one_type};
@@ -169,6 +169,37 @@ impl Dds {
             Err(unknown.into())
         }
         .boxed()
+    }
+
+    /// A type with all that lies in it.
+    pub(super) async fn describe(&self, of: &TypeName) -> Result<Vec<Definition>, GraphError> {
+        // Descriptions are of whole services, by the hash of one of their endpoints; the parts of an action lie in its services.
+        const PARTS: [(&str, &str); 5] = [
+            ("_Request", ""),
+            ("_Response", ""),
+            ("_Goal", "_SendGoal"),
+            ("_Result", "_GetResult"),
+            ("_Feedback", "_FeedbackMessage"),
+        ];
+        let holder = |name: &TypeName| match name.kind {
+            Kind::Message => None,
+            _ => PARTS
+                .iter()
+                .find_map(|(part, holder)| Some(whole(name, part)?.part(holder))),
+        };
+        let asked = holder(of).unwrap_or_else(|| of.clone());
+        let hash = {
+            let endpoints = self.inner.participant.peers.now();
+            let mut all = endpoints.readers.iter().chain(&endpoints.writers);
+            all.find_map(|endpoint| {
+                let name = ros_type(&endpoint.dds_type)?;
+                let is_asked = name == asked || holder(&name).is_some_and(|name| name == asked);
+                endpoint.hash.clone().filter(|_| is_asked)
+            })
+        };
+        self.shape(of, &asked, hash).await?;
+        let library = self.inner.library.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(library.whole(of)?)
     }
 
     pub(super) fn list(&self) -> Entities {

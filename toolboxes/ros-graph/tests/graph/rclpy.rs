@@ -72,6 +72,9 @@ async fn a_type_that_is_not_known_is_described_by_the_node() {
     back.ready(PATIENCE).await.unwrap();
     back.publish(&json!({"wstring_value": "zurück 😀"})).unwrap();
     scene.heard("wide", &json!("zurück 😀"));
+    // What no node describes is said.
+    let error = graph.definitions(&name("own_msgs/msg/Odd")).await.unwrap_err();
+    assert!(error.to_string().contains("own_msgs/msg/Odd"), "{error}");
 }
 
 #[tokio::test]

@@ -1,10 +1,12 @@
-"""A base made of the published Cyclone DDS, as ROS 2 Humble has it on the wire: base_cyclonedds.py KIND DOMAIN [drives].
+"""A base made of the published Cyclone DDS, as ROS 2 Humble has it on the wire: base_cyclonedds.py KIND DOMAIN [drives | busy].
 
 KIND says how it hears /cmd_vel: `twist`, `stamped`, `both`, `text` (std_msgs/String), or `deaf` (not at all). It prints a line of
 JSON for everything that reaches it. It publishes /odom at 20 Hz (best effort), /battery_state and /scan at 5 Hz, serves /motor_power
 (std_srvs/SetBool) and /slow (never answers), and has the action /navigate_to_pose, which takes 0.1 s for each metre and can be
 cancelled; `stubborn` bases take a cancel and go on. Its odometry grows by itself; one that `drives` follows its last velocity for
-ever, and has the actions /dock and /undock and the service /e_stop of a Create 3. On standard input `quit` ends it, `silent` ends
+ever, and has the actions /dock and /undock and the service /e_stop of a Create 3. One that is `busy` has 300 topics more, some 10,000
+messages a second on /fast, pictures of 6.2 MB on /camera/image_raw and depths on /camera/depth, /odd of a type that nothing
+describes, /mixed of two types, and parameters; what is large it publishes only while something subscribes, which it says. On standard input `quit` ends it, `silent` ends
 what it publishes, `stuck` its wheels, `wall` is 0.2 m ahead from now on, it `misses` its dock, and it `hesitates` a second before it
 accepts a goal.
 """
@@ -146,7 +148,7 @@ def pose(x, y):
 
 
 speed = [0.0, 0.0]
-drives = sys.argv[3:] == ["drives"]
+drives, busy = (sys.argv[3:] == [word] for word in ("drives", "busy"))
 place = [0.0, 0.0, 0.0]
 WORDS = {word: threading.Event() for word in ("silent", "stuck", "wall", "misses", "hesitates")}
 silent, stuck, wall, misses, hesitates = WORDS.values()
@@ -277,6 +279,69 @@ if drives:
             lambda distance, left, docks=docks: [docks], lambda status, docks=docks: [docks and status == 4 and not misses.is_set()],
         )
 
+def while_heard(topic, of, quality, pause, made):
+    """Publishes on a topic for as long as something subscribes to it."""
+    out = writer(f"rt/{topic}", of, quality)
+    message = made()
+
+    def work():
+        heard = False
+        while not ended.is_set():
+            if heard != bool(out.get_matched_subscriptions()):
+                heard = not heard
+                say(**{"subscribed" if heard else "unsubscribed": topic})
+            if not heard:
+                time.sleep(0.02)
+                continue
+            for _ in range(100 if pause < 0.001 else 1):
+                out.write(message)
+            time.sleep(max(pause, 0.01))
+
+    threading.Thread(target=work, daemon=True).start()
+    return out
+
+
+if busy:
+    Int64 = make("std_msgs/msg/Int64", data=int64)
+    Odd = make("own_msgs/msg/Odd", value=int32)
+    Image = make(
+        "sensor_msgs/msg/Image", header=Header, height=uint32, width=uint32, encoding=str, is_bigendian=uint8, step=uint32,
+        data=sequence[uint8],
+    )
+
+    def picture(width, height, encoding, point):
+        header = Header(zero_time(), "camera")
+        return Image(header, height, width, encoding, 0, width * len(point), list(point) * (width * height))
+
+    held.append(while_heard("fast", Int64, BEST_EFFORT, 0.0001, lambda: Int64(7)))
+    held.append(while_heard("camera/image_raw", Image, RELIABLE, 0.2, lambda: picture(1920, 1080, "rgb8", [255, 0, 0])))
+    held.append(while_heard("camera/depth", Image, RELIABLE, 0.1, lambda: picture(8, 8, "16UC1", [232, 3])))
+    held.append(while_heard("odd", Odd, RELIABLE, 0.1, lambda: Odd(1)))
+    held.append(while_heard("mixed", Text, RELIABLE, 0.1, lambda: Text("a")))
+    held.append(while_heard("mixed", Int64, RELIABLE, 0.1, lambda: Int64(1)))
+    held.extend(writer(f"rt/robot_{number % 7}/sensor_{number}/state", Text) for number in range(300))
+    held.append(hear("rt/level", make("std_msgs/msg/Float64", data=float64), lambda m: say(level=m.data)))
+    Value = make(
+        "rcl_interfaces/msg/ParameterValue", type=uint8, bool_value=bool, integer_value=int64, double_value=float64,
+        string_value=str, byte_array_value=sequence[uint8], bool_array_value=sequence[bool],
+        integer_array_value=sequence[int64], double_array_value=sequence[float64], string_array_value=sequence[str],
+    )
+    Listed = make("rcl_interfaces/msg/ListParametersResult", names=sequence[str], prefixes=sequence[str])
+    ListParameters = [
+        make("rcl_interfaces/srv/ListParameters_Request", **HEADER, prefixes=sequence[str], depth=uint64),
+        make("rcl_interfaces/srv/ListParameters_Response", **HEADER, result=Listed),
+    ]
+    GetParameters = [
+        make("rcl_interfaces/srv/GetParameters_Request", **HEADER, names=sequence[str]),
+        make("rcl_interfaces/srv/GetParameters_Response", **HEADER, values=sequence[Value]),
+    ]
+    PARAMETERS = {
+        "use_sim_time": Value(1, False, 0, 0.0, "", [], [], [], [], []),
+        "speed.max": Value(3, False, 0, 0.5, "", [], [], [], [], []),
+        "frames": Value(9, False, 0, 0.0, "", [], [], [], [], ["map", "odom"]),
+    }
+    held.append(serve("base/list_parameters", ListParameters, lambda request: [Listed(list(PARAMETERS), [])]))
+    held.append(serve("base/get_parameters", GetParameters, lambda request: [[PARAMETERS[name] for name in request.names]]))
 odometry = writer("rt/odom", Odometry, BEST_EFFORT)
 battery = writer("rt/battery_state", BatteryState)
 scan = writer("rt/scan", LaserScan, BEST_EFFORT)

@@ -1,0 +1,161 @@
+//! The section `ros`: how the graph is reached, and what may be moved in it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use ovos_toolbox_sdk::prelude::*;
+use ros_graph::shipped::Distribution;
+
+use crate::name::full;
+
+/// The section `ros`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The DDS domain, `ROS_DOMAIN_ID` on the robot: 0 to 232.
+    #[schemars(range(max = 232))]
+    pub domain: u16,
+    /// The addresses of this machine on which the robot is reached; all when empty.
+    #[schemars(with = "Vec<String>")]
+    pub interfaces: Vec<IpAddr>,
+    /// A rosbridge in place of DDS: `ws://robot:9090`.
+    pub rosbridge: Option<String>,
+    /// Whose definitions of types are taken where the graph does not describe its own.
+    pub distro: Distro,
+    /// Folders with definitions of further types, `PACKAGE/{msg,srv,action}/*` in each.
+    pub types: Vec<PathBuf>,
+    /// The graph is that of a simulator: nothing real moves in it.
+    pub simulated: bool,
+    /// What may be moved. Nothing that is not listed here is published, called or pursued.
+    pub allow: Allow,
+}
+
+/// A distribution of ROS 2.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Distro {
+    /// 2022.
+    Humble,
+    /// 2024.
+    #[default]
+    Jazzy,
+    /// 2025, and what is newer.
+    Kilted,
+}
+
+/// What may be moved, by name.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Allow {
+    /// Topics that `ros_publish` may speak on, such as `{"/cmd_vel": {"linear": 0.2, "angular": 0.5}}`.
+    pub publish: BTreeMap<String, PublishRule>,
+    /// Services that `ros_call` may call, such as `["/motor_power"]`.
+    pub call: Vec<String>,
+    /// Actions that `ros_goal` may send goals to, such as `{"/navigate_to_pose": {"seconds": 300}}`.
+    pub goal: BTreeMap<String, GoalRule>,
+}
+
+/// How a topic may be spoken on.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PublishRule {
+    /// The greatest linear velocity of each Twist in the message, in m/s.
+    #[schemars(range(min = 0.0, max = 100.0))]
+    pub linear: f64,
+    /// The greatest angular velocity of each Twist in the message, in rad/s.
+    #[schemars(range(min = 0.0, max = 100.0))]
+    pub angular: f64,
+    /// The longest time of one call, in seconds.
+    #[schemars(range(min = 0.0, max = 600.0))]
+    pub seconds: f64,
+    /// The greatest amounts of other numbers, by field: `{"data": 1.5}`.
+    pub limits: BTreeMap<String, f64>,
+    /// What is said last, at the end of each call and in a stop: a message, or `"nothing"`. A message that has a Twist ends
+    /// with zero where this is not given; for other types it must be given.
+    pub end: Option<Value>,
+}
+
+impl Default for PublishRule {
+    fn default() -> Self {
+        Self {
+            linear: 0.2,
+            angular: 0.5,
+            seconds: 5.0,
+            limits: BTreeMap::new(),
+            end: None,
+        }
+    }
+}
+
+/// How goals may be pursued.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GoalRule {
+    /// The longest time of one goal, in seconds; it is cancelled then.
+    #[schemars(range(min = 0.0, max = 3600.0))]
+    pub seconds: f64,
+}
+
+impl Default for GoalRule {
+    fn default() -> Self {
+        Self { seconds: 120.0 }
+    }
+}
+
+impl Config {
+    /// The same with whole names.
+    ///
+    /// # Errors
+    /// A name is none of ROS, or a limit is none.
+    pub(crate) fn checked(mut self) -> Result<Self, ToolError> {
+        let publish = std::mem::take(&mut self.allow.publish);
+        for (name, rule) in publish {
+            let numbers = [
+                ("linear", rule.linear, 100.0),
+                ("angular", rule.angular, 100.0),
+                ("seconds", rule.seconds, 600.0),
+            ];
+            let numbers = numbers
+                .into_iter()
+                .map(|(key, value, most)| (key.to_owned(), value, most));
+            let limits = rule.limits.iter();
+            for (key, value, most) in
+                numbers.chain(limits.map(|(key, value)| (format!("limits.{key}"), *value, f64::MAX)))
+            {
+                within(&format!("allow.publish.{name}.{key}"), value, most)?;
+            }
+            self.allow.publish.insert(allowed("publish", &name)?, rule);
+        }
+        for name in &mut self.allow.call {
+            *name = allowed("call", name)?;
+        }
+        let goal = std::mem::take(&mut self.allow.goal);
+        for (name, rule) in goal {
+            within(&format!("allow.goal.{name}.seconds"), rule.seconds, 3600.0)?;
+            self.allow.goal.insert(allowed("goal", &name)?, rule);
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn distribution(&self) -> Distribution {
+        match self.distro {
+            Distro::Humble => Distribution::Humble,
+            Distro::Jazzy => Distribution::Jazzy,
+            Distro::Kilted => Distribution::Kilted,
+        }
+    }
+}
+
+fn allowed(kind: &str, name: &str) -> Result<String, ToolError> {
+    full(name).map_err(|error| ToolError::bad_args(format!("ros.allow.{kind}: {}", error.message())))
+}
+
+fn within(key: &str, value: f64, most: f64) -> Result<(), ToolError> {
+    if (0.0..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(ToolError::bad_args(format!(
+        "ros.{key} is {value}, expected 0 to {most}"
+    )))
+}

@@ -1,0 +1,296 @@
+//! What moves something: allowed by name, within limits, with an end that comes whatever ends the call.
+
+use ovos_toolbox_sdk::testing::{Harness, Run};
+use ovos_toolbox_sdk::wire::Action;
+use ros::Ros;
+use serde_json::{Value, json};
+
+use crate::{Scene, cyclone, rosbridge};
+
+/// The keys under which both bases say what they hear.
+fn heard_key(scene: &Scene) -> &'static str {
+    if scene.config["rosbridge"].is_string() {
+        "cmd_vel"
+    } else {
+        "twist"
+    }
+}
+
+fn both() -> impl Iterator<Item = Scene> {
+    [cyclone("twist", ""), rosbridge()].into_iter().flatten()
+}
+
+#[test]
+fn what_is_not_allowed_is_refused_before_anything_is_joined() {
+    let ros = Harness::open::<Ros>(json!({"allow": {"publish": {"/cmd_vel": {}}}})).unwrap();
+    for (tool, args, expected) in [
+        (
+            "ros_publish",
+            json!({"topic": "/level", "message": {}}),
+            "> publish: {\"/level\": {}}",
+        ),
+        (
+            "ros_publish",
+            json!({"topic": "/Cmd_vel", "message": {}}),
+            "only /cmd_vel: an owner allows it",
+        ),
+        (
+            "ros_call",
+            json!({"service": "motor_power"}),
+            "> call: [\"/motor_power\"]",
+        ),
+        (
+            "ros_call",
+            json!({"service": "/cmd_vel"}),
+            "only nothing: an owner allows it",
+        ),
+        ("ros_goal", json!({"action": "/dock"}), "> goal: {\"/dock\": {}}"),
+        (
+            "ros_call",
+            json!({"service": "/dock/_action/cancel_goal"}),
+            "is a part of an action",
+        ),
+    ] {
+        let planned = ros.plan(tool, args.clone()).unwrap_err();
+        assert!(planned.to_string().contains(expected), "{planned}");
+        // The plan is not all that looks.
+        let ran = ros.call(tool, args).unwrap_err();
+        assert!(ran.message.contains(expected), "{ran}");
+    }
+}
+
+#[test]
+fn a_velocity_is_said_for_its_time_and_ends_with_zero() {
+    for scene in both() {
+        let key = heard_key(&scene);
+        let said = scene
+            .call(
+                "ros_publish",
+                json!({"topic": "cmd_vel", "message": {"linear": {"x": 0.2}}, "seconds": 1}),
+            )
+            .unwrap();
+        assert_eq!(
+            (&said["end"], &said["type"]),
+            (&json!("zero"), &json!("geometry_msgs/msg/Twist"))
+        );
+        let heard = scene.until(key, |heard| heard.last().is_some_and(|last| *last == 0.0));
+        assert!(
+            heard[0] == 0.2 && heard.iter().filter(|said| **said == 0.2).count() >= 3,
+            "{heard:?}"
+        );
+        let before = scene.said(key).len();
+        for (args, expected) in [
+            (
+                json!({"message": {"linear": {"x": 0.3}}}),
+                "linear.x is 0.3, expected -0.2 to 0.2 m/s",
+            ),
+            (json!({"message": {"speed": 1}}), "has no field `speed`"),
+            (json!({"message": {}, "seconds": 31}), "expected 0 to 30"),
+            (
+                json!({"message": {}, "type": "std_msgs/msg/String"}),
+                "what ends a std_msgs/msg/String",
+            ),
+            (
+                json!({"message": {}, "type": "own_msgs/msg/Odd"}),
+                "own_msgs/msg/Odd",
+            ),
+            (
+                json!({"message": {}, "type": "geometry_msgs/msg/TwistStamped"}),
+                "is geometry_msgs/msg/Twist in the graph",
+            ),
+        ] {
+            let mut args = args;
+            args["topic"] = json!("/cmd_vel");
+            let error = scene.call("ros_publish", args).unwrap_err();
+            assert!(error.message.contains(expected), "{expected}: {error}");
+        }
+        let later: Vec<Value> = scene.said(key).split_off(before);
+        assert!(
+            later.iter().all(|said| *said == 0.0),
+            "nothing but zeros: {later:?}"
+        );
+    }
+}
+
+/// Begins to drive, and waits until the base hears it.
+fn driving(scene: &Scene) -> Run<'_> {
+    let args = json!({"topic": "/cmd_vel", "message": {"linear": {"x": 0.2}}, "seconds": 30});
+    let action: Action = scene.action("ros_publish", args).unwrap().unwrap();
+    let run = scene.ros.start_action("ros_publish", action, json!({})).unwrap();
+    scene.until(heard_key(scene), |heard| heard.contains(&json!(0.2)));
+    run
+}
+
+#[test]
+fn whatever_ends_a_velocity_the_base_hears_zero_last() {
+    for what in ["cancel", "halt", "stop", "close", "a new process"] {
+        for scene in both() {
+            let run = driving(&scene);
+            match what {
+                "cancel" => run.cancel(),
+                "halt" => scene.ros.halt(&["cmd_vel"], false).unwrap(),
+                "stop" => scene.ros.halt(&["all"], true).unwrap(),
+                _ => {}
+            }
+            let key = heard_key(&scene);
+            let is_zero = |heard: &[Value]| heard.last().is_some_and(|last| *last == 0.0);
+            if what == "close" {
+                let Scene {
+                    peer,
+                    ros,
+                    config,
+                    _folder,
+                } = scene;
+                drop(ros);
+                let rest = Scene {
+                    peer,
+                    ros: Harness::open::<Ros>(json!({})).unwrap(),
+                    config,
+                    _folder,
+                };
+                rest.until(key, is_zero);
+            } else if what == "a new process" {
+                // As after a SIGKILL: it knows the section alone. What still runs here says the velocity on.
+                scene.ros.safe_stop(scene.config.clone()).unwrap();
+                scene.until(key, |heard| heard.iter().any(|said| *said == 0.0));
+            } else {
+                assert!(run.wait().result().is_err(), "{what}");
+                scene.until(key, is_zero);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_halt_of_something_else_lets_it_go_on() {
+    let Some(scene) = cyclone("twist", "") else { return };
+    let run = driving(&scene);
+    scene.ros.halt(&["navigate_to_pose"], false).unwrap();
+    assert!(!scene.said("twist").contains(&json!(0.0)));
+    let before = scene.said("twist").len();
+    scene.until("twist", |heard| heard.len() > before + 3);
+    run.cancel();
+    assert!(run.wait().result().is_err());
+}
+
+#[test]
+fn a_message_without_a_velocity_ends_as_its_owner_says() {
+    let Some(scene) = cyclone("twist", "busy") else {
+        return;
+    };
+    let said = scene
+        .call(
+            "ros_publish",
+            json!({"topic": "/level", "message": {"data": 1.5}, "seconds": 0.5}),
+        )
+        .unwrap();
+    assert_eq!(said["end"], json!({"data": 0.0}));
+    let heard = scene.until("level", |heard| heard.last().is_some_and(|last| *last == 0.0));
+    assert_eq!(heard[0], 1.5);
+    let error = scene
+        .call(
+            "ros_publish",
+            json!({"topic": "/level", "message": {"data": 2.5}}),
+        )
+        .unwrap_err();
+    assert!(error.message.contains("data is 2.5, expected -2 to 2"), "{error}");
+}
+
+#[test]
+fn a_service_is_called_and_what_it_does_not_answer_is_said() {
+    for scene in both() {
+        let answer = scene
+            .call(
+                "ros_call",
+                json!({"service": "motor_power", "request": {"data": true}}),
+            )
+            .unwrap();
+        assert_eq!(answer["response"], json!({"success": true, "message": "on"}));
+        for (args, expected) in [
+            (json!({"service": "/motor_power", "request": {"data": 1}}), "data"),
+            (json!({"service": "/nothing"}), "no service /nothing"),
+            (json!({"service": "/slow"}), "it may have done what was asked"),
+        ] {
+            let error = scene.call("ros_call", args).unwrap_err();
+            assert!(error.message.contains(expected), "{expected}: {error}");
+        }
+    }
+}
+
+fn ahead(metres: f64) -> Value {
+    let pose = json!({"header": {"frame_id": "map"}, "pose": {"position": {"x": metres}, "orientation": {"w": 1.0}}});
+    json!({"action": "/navigate_to_pose", "goal": {"pose": pose}})
+}
+
+#[test]
+fn a_goal_is_followed_refused_or_cancelled() {
+    for scene in both() {
+        let action = scene.action("ros_goal", ahead(3.0)).unwrap().unwrap();
+        let run = scene.ros.start_action("ros_goal", action, json!({})).unwrap();
+        let reached = run.wait().result().unwrap();
+        assert_eq!(
+            (&reached["success"], &reached["status"]),
+            (&json!(true), &json!("succeeded")),
+            "{reached:#}"
+        );
+        assert!(
+            reached["feedback"]["distance_remaining"].is_number(),
+            "{reached:#}"
+        );
+        assert!(!run.progress().is_empty());
+        let error = scene.call("ros_goal", ahead(5000.0)).unwrap_err();
+        assert!(error.message.contains("refused"), "{error}");
+        for what in ["cancel", "halt", "stop"] {
+            let before = scene.said("canceled").len();
+            let goals = scene.said("goal").len();
+            let action = scene.action("ros_goal", ahead(500.0)).unwrap().unwrap();
+            let run = scene.ros.start_action("ros_goal", action, json!({})).unwrap();
+            scene.until("goal", |said| said.len() > goals);
+            match what {
+                "cancel" => run.cancel(),
+                "halt" => scene.ros.halt(&["navigate_to_pose"], false).unwrap(),
+                _ => scene.ros.halt(&["all"], true).unwrap(),
+            }
+            assert!(run.wait().result().is_err(), "{what}");
+            scene.until("canceled", |said| said.len() > before);
+        }
+        // As after a SIGKILL.
+        let goals = scene.said("goal").len();
+        let action = scene.action("ros_goal", ahead(500.0)).unwrap().unwrap();
+        let run = scene.ros.start_action("ros_goal", action, json!({})).unwrap();
+        scene.until("goal", |said| said.len() > goals);
+        let before = scene.said("canceled").len();
+        scene.ros.safe_stop(scene.config.clone()).unwrap();
+        scene.until("canceled", |said| said.len() > before);
+        assert_eq!(run.wait().result().unwrap()["status"], "canceled");
+    }
+}
+
+#[test]
+fn a_goal_that_takes_too_long_is_cancelled() {
+    let Some(scene) = cyclone("twist", "") else { return };
+    let mut config = scene.config.clone();
+    config["allow"]["goal"]["/navigate_to_pose"]["seconds"] = json!(1.5);
+    let ros = Harness::open::<Ros>(config).unwrap();
+    let ended = ros.call("ros_goal", ahead(500.0)).unwrap();
+    assert_eq!(
+        (&ended["success"], &ended["status"]),
+        (&json!(false), &json!("timed_out")),
+        "{ended:#}"
+    );
+    scene.until("canceled", |said| said.len() == 1);
+}
+
+#[test]
+fn a_goal_that_is_accepted_after_the_stop_is_cancelled() {
+    let Some(scene) = cyclone("twist", "") else {
+        return;
+    };
+    scene.peer.say("hesitates");
+    let action = scene.action("ros_goal", ahead(500.0)).unwrap().unwrap();
+    let run = scene.ros.start_action("ros_goal", action, json!({})).unwrap();
+    scene.until("asked", |said| !said.is_empty());
+    scene.ros.halt(&["all"], true).unwrap();
+    assert!(run.wait().result().is_err());
+    scene.until("canceled", |said| said.len() == 1);
+}
