@@ -95,12 +95,7 @@ pub(crate) async fn ask(line: Line, call: Call, args: AskArgs) -> Result<AskOutp
     if let Some(lang) = lang {
         data["lang"] = lang.into();
     }
-    // The session of the device is kept by ovos-core. Said with the question, it would come back with an utterance after it.
-    let question = match &call.session_id {
-        Some(_) => hold.message("speak", data),
-        None => line.message("speak", data, None),
-    };
-    let mut speech = Speech::send(&line, question).await?;
+    let mut speech = Speech::send(&line, hold.message("speak", data)).await?;
     let session = call.session_id.as_deref();
     let wait = Duration::from_secs(u64::from(args.wait_seconds));
     let is_answer = |message: &Message| {
