@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::line::{Call, Line, SKILL_ID, now};
+use crate::line::{Call, Hearing, Line, SKILL_ID, now};
 use crate::speech::Speech;
 
 /// The user's "stop", by its new and its old topic, and what takes back the questions of skills.
@@ -46,8 +46,14 @@ const CANCELS: &[&str] = &[
     "vergiss es",
 ];
 
-/// How long a question holds the session, at most: OVOS forgets it then.
-const HELD: f64 = 300.0;
+/// How long a question holds the session besides the wait for the answer, in seconds: what it takes to say it. OVOS forgets it then.
+const SPOKEN: f64 = 60.0;
+
+/// What ovos-core says of the session of the device when that has changed.
+const KEPT: &str = "ovos.session.update_default";
+
+/// How long ovos-core has to say so.
+const KNOWN: Duration = Duration::from_secs(1);
 
 /// Ask the user a question aloud, and wait for the answer that the user says.
 #[derive(Deserialize, JsonSchema)]
@@ -90,7 +96,8 @@ pub(crate) async fn ask(line: Line, call: Call, args: AskArgs) -> Result<AskOutp
     let topics = STOPS.iter().chain(&RECORDS).copied().chain([answers.as_str()]);
     let mut hearing = line.hear(topics).await?;
     let lang = args.lang.or(call.lang);
-    let hold = Hold::take(&line, call.session_id.as_deref()).await?;
+    let seconds = SPOKEN + f64::from(args.wait_seconds);
+    let hold = Hold::take(&line, call.session_id.as_deref(), seconds).await?;
     let mut data = json!({"utterance": args.question, "expect_response": true, "meta": {"skill": SKILL_ID}});
     if let Some(lang) = lang {
         data["lang"] = lang.into();
@@ -121,6 +128,10 @@ pub(crate) async fn ask(line: Line, call: Call, args: AskArgs) -> Result<AskOutp
             // The user is speaking.
             Some(_) => end = Instant::now() + wait,
         }
+    }
+    // A stop ends the call, and there is no time to wait.
+    if heard.as_ref().is_none_or(|heard| heard.kind == answers) {
+        hold.release().await?;
     }
     let said = heard.as_ref().filter(|heard| heard.kind == answers);
     let said = said.and_then(|heard| heard.data.get("utterances")?.get(0)?.as_str());
@@ -160,11 +171,11 @@ struct Hold {
 }
 
 impl Hold {
-    /// Takes the session.
+    /// Takes the session, for so many seconds at most.
     ///
     /// # Errors
     /// No ovos-core answers, or the bus is away.
-    async fn take(line: &Line, session_id: Option<&str>) -> Result<Self, Failure> {
+    async fn take(line: &Line, session_id: Option<&str>, seconds: f64) -> Result<Self, Failure> {
         let topic = "intent.service.active_skills.get";
         let answer = line
             .ask(topic, json!({}), &["intent.service.active_skills.reply"])
@@ -184,21 +195,37 @@ impl Hold {
         let mut session = known.context.get("session").cloned().unwrap_or_default();
         let others = answer.data.get("skills").and_then(Value::as_array);
         let others = others.into_iter().flatten().filter_map(Value::as_str);
-        hold_in(&mut session, others, now());
+        hold_in(&mut session, others, now(), seconds);
         hold.session = Some(session);
         // ovos-core 2 finds who waits among the skills that are active, newer ones among those that the session names. The client of
         // a named session takes both from what is said to it.
-        for (topic, data) in [
-            ("intent.service.skills.activate", json!({"skill_id": SKILL_ID})),
-            ("ovos.session.sync", json!({})),
-            (
-                "skill.converse.get_response.enable",
-                json!({"skill_id": SKILL_ID}),
-            ),
-        ] {
-            line.send(&hold.message(topic, data))?;
+        // It reads messages in several threads, where one of these may undo another.
+        let mut hearing = line.hear([KEPT]).await?;
+        if session_id.is_some() {
+            line.send(&hold.message("ovos.session.sync", json!({})))?;
         }
+        let us = json!({"skill_id": SKILL_ID});
+        line.send(&hold.message("intent.service.skills.activate", us.clone()))?;
+        hold.known(&mut hearing, is_active).await?;
+        line.send(&hold.message("skill.converse.get_response.enable", us))?;
+        hold.known(&mut hearing, is_held).await?;
         Ok(hold)
+    }
+
+    /// Gives the session back.
+    async fn release(mut self) -> Result<(), Failure> {
+        let mut hearing = self.line.hear([KEPT]).await?;
+        self.give_back();
+        self.known(&mut hearing, |session| !is_held(session)).await
+    }
+
+    /// Waits until ovos-core says of the session of the device that it is so.
+    async fn known(&self, hearing: &mut Hearing, is_so: impl Fn(&Value) -> bool) -> Result<(), Failure> {
+        if self.session_id.is_some() {
+            return Ok(());
+        }
+        let says_so = |message: &Message| message.data.get("session_data").is_some_and(&is_so);
+        hearing.until(Instant::now() + KNOWN, says_so).await.map(|_| ())
     }
 
     fn message(&self, topic: &str, data: Value) -> Message {
@@ -212,8 +239,16 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // As it was before.
-        self.session = None;
+        self.give_back();
+    }
+}
+
+impl Hold {
+    /// Makes the session as it was before, once.
+    fn give_back(&mut self) {
+        if self.session.take().is_none() {
+            return;
+        }
         for topic in [
             "skill.converse.get_response.disable",
             "intent.service.skills.deactivate",
@@ -225,8 +260,17 @@ impl Drop for Hold {
     }
 }
 
+fn is_active(session: &Value) -> bool {
+    let active = session["active_skills"].as_array();
+    active.is_some_and(|active| active.iter().any(|skill| skill[0] == SKILL_ID))
+}
+
+fn is_held(session: &Value) -> bool {
+    session["utterance_states"][SKILL_ID] == "response"
+}
+
 /// Writes into a session that we wait for its next utterance. `others` are those who may take utterances without that.
-fn hold_in<'a>(session: &mut Value, others: impl Iterator<Item = &'a str>, now: f64) {
+fn hold_in<'a>(session: &mut Value, others: impl Iterator<Item = &'a str>, now: f64, seconds: f64) {
     let ids: Vec<&str> = std::iter::once(SKILL_ID)
         .chain(others.filter(|other| *other != SKILL_ID))
         .collect();
@@ -235,7 +279,7 @@ fn hold_in<'a>(session: &mut Value, others: impl Iterator<Item = &'a str>, now: 
         .map(|id| json!({"skill_id": id, "activated_at": now}))
         .collect();
     session["converse_handlers"] = handlers.into();
-    session["response_mode"] = json!({"skill_id": SKILL_ID, "expires_at": now + HELD});
+    session["response_mode"] = json!({"skill_id": SKILL_ID, "expires_at": now + seconds});
     session["active_skills"] = ids.iter().map(|id| json!([id, now])).collect();
     session["utterance_states"] = json!({SKILL_ID: "response"});
 }
