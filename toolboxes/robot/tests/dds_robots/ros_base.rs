@@ -292,7 +292,7 @@ fn what_was_not_done_is_said_and_never_a_success() {
         }
     };
     // More bases at a time fall silent on a machine that is busy.
-    rows.chunks(3).for_each(|some| each(some, &check));
+    rows.chunks(3).for_each(|some| each(some, check));
 }
 
 /// A goal that is accepted after the stop is cancelled all the same: no goal goes on without its call.
