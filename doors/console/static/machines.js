@@ -164,6 +164,7 @@ function Robot({ app, tool, unit }) {
   return html`<section class="card machine-card">
     <h2>${unit || tool.toolbox_id} ${data ? html`<span class=${`badge ${data.simulated ? "" : "motion"}`}>${data.simulated ? T.health.simulated : T.health.hardware}</span>` : null}</h2>
     ${error ? html`<p class="trouble" role="status">${error}</p>` : null}
+    ${result || error ? null : html`<p class="loading">${T.loading}</p>`}
     <div class="sides">
       ${at
         ? html`<figure>
@@ -199,6 +200,7 @@ function Vehicle({ app, tool }) {
   return html`<section class="card machine-card">
     <h2>${state.vehicle || tool.toolbox_id} ${result ? html`<span class=${`badge ${result.simulated ? "" : "motion"}`}>${result.simulated ? T.health.simulated : T.health.hardware}</span>` : null}</h2>
     ${error ? html`<p class="trouble" role="status">${error}</p>` : null}
+    ${result || error ? null : html`<p class="loading">${T.loading}</p>`}
     <div class="sides">
       ${position
         ? html`<figure>
@@ -263,6 +265,7 @@ function Pictures({ app, snapshot, devices, instances }) {
     </div>
     ${sources && sources.length === 0 ? html`<p class="empty">${T.machines.noCamera}</p>` : null}
     ${trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null}
+    ${shown && !shown.at ? html`<p class="loading" role="status">${T.machines.taking}</p>` : null}
     ${shown?.content ? html`<figure><${Content} content=${shown.content} title=${shown.title} /><figcaption>${shown.title} · ${shown.at.toLocaleTimeString("sv-SE")}</figcaption></figure>` : null}
   </section>`;
 }
@@ -290,7 +293,7 @@ export function Machines({ app }) {
       (error) => setTrouble(error.message),
     );
   }, [app.generation]);
-  if (!tools) return trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null;
+  if (!tools) return trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : html`<p class="loading">${T.loading}</p>`;
   const { robots, vehicles, cameras } = machinesOf(tools);
   const none = robots.length + vehicles.length + cameras.length === 0;
   return html`

@@ -2,6 +2,7 @@
 export const T = {
   title: "ovos-tools",
   skip: "To the content",
+  loading: "Loading …",
   views: { health: "Toolboxes", machines: "Robots", tools: "Tools", live: "Live", approvals: "Approvals", history: "History" },
   role: { viewer: "Viewer", operator: "Operator" },
   connection: {
@@ -27,8 +28,9 @@ export const T = {
     held: "Emergency stop holds",
     hold: (id) => `Hold to resume ${id}`,
     holding: "Keep holding …",
+    how: "To resume a toolbox, hold its button for two seconds.",
     operator: "Only an operator can resume.",
-    close: "Close",
+    close: "Close this notice",
   },
   health: {
     none: "No toolbox is loaded.",
@@ -56,7 +58,7 @@ export const T = {
     lost: (count) => `${count} facts lost`,
   },
   machines: {
-    none: "No toolbox that is loaded tells of a robot, a vehicle or a camera.",
+    none: "No loaded toolbox reports a robot, a vehicle or a camera.",
     bus: (name) => `Servo bus ${name}`,
     joint: "Joint",
     position: "Position",
@@ -93,6 +95,7 @@ export const T = {
     onDemand: "A picture is taken when a button is pressed, and at no other time.",
     operator: "Only an operator can take a picture.",
     take: (title) => `Picture of ${title}`,
+    taking: "Taking the picture …",
     lookAgain: "Look for cameras again",
     noCamera: "No camera is connected, and no pipeline runs.",
   },
@@ -102,6 +105,7 @@ export const T = {
     count: (count) => `${count} tools`,
     more: (count) => `${count} more: search to find them.`,
     back: "All tools",
+    gone: "This tool is not loaded.",
     arguments: "Arguments",
     noArguments: "It takes no arguments.",
     plan: "Plan",

@@ -8,6 +8,7 @@ import { Form, argumentsOf, fieldsOf, textOf } from "/form.js";
 
 const Badge = ({ kind, children }) => html`<span class=${`badge ${kind}`}>${children}</span>`;
 const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
+const Loading = () => html`<p class="loading">${T.loading}</p>`;
 const Trouble = ({ children }) => (children ? html`<p class="trouble" role="alert">${children}</p>` : null);
 const endOf = (call) => call.outcome || (call.ok === true ? T.outcome.completed : call.ok === false ? T.outcome.failed : call.ended_us ? T.outcome.none : T.outcome.running);
 
@@ -101,9 +102,10 @@ export function Tools({ app, query }) {
   return html`
     <div class="filters">
       <label>${T.tools.search} <input type="search" value=${search} onInput=${(event) => setSearch(event.target.value)} /></label>
-      <span role="status">${T.tools.count(found.length)}</span>
+      <span role="status">${loaded.value ? T.tools.count(found.length) : ""}</span>
     </div>
     <${Trouble}>${loaded.error}<//>
+    ${loaded.loading ? html`<${Loading} />` : null}
     ${loaded.value && shown.length === 0 ? html`<${Empty}>${T.tools.none}<//>` : null}
     ${groups.map(
       (group) => html`<section>
@@ -146,7 +148,11 @@ function copies(tool, args) {
 export function Tool({ app, toolbox, name }) {
   const loaded = useLoaded(() => get("tools"), [app.generation]);
   const tool = (loaded.value?.tools || []).find((tool) => tool.name === name && tool.toolbox_id === toolbox);
-  if (!tool) return html`<${Trouble}>${loaded.error}<//>`;
+  if (loaded.loading) return html`<${Loading} />`;
+  if (!tool) {
+    return html`<p><a href="#/tools">← ${T.tools.back}</a></p>
+      <${Trouble}>${loaded.error || T.tools.gone}<//>`;
+  }
   return html`<${ToolForm} app=${app} tool=${tool} key=${`${toolbox}/${name}`} />`;
 }
 
@@ -348,6 +354,7 @@ export function History({ app }) {
       <label class="check"><input type="checkbox" checked=${filter.failed} onChange=${(event) => setFilter({ ...filter, failed: event.target.checked })} /> ${T.history.failed}</label>
     </div>
     <${Trouble}>${loaded.error}<//>
+    ${loaded.loading ? html`<${Loading} />` : null}
     ${loaded.value && calls.length === 0 ? html`<${Empty}>${T.history.none}<//>` : null}
     ${calls.length
       ? html`<div class="scroll" tabindex="0" role="group" aria-label=${T.views.history}>
@@ -383,7 +390,7 @@ export function Past({ app, run, call }) {
   const loaded = useLoaded(() => get("call", { run, call }), [run, call, app.answered]);
   const [shown, show] = useState("timeline");
   const past = loaded.value;
-  if (!past) return html`<${Trouble}>${loaded.error}<//>`;
+  if (!past) return loaded.loading ? html`<${Loading} />` : html`<${Trouble}>${loaded.error}<//>`;
   const args = past.request?.args || past.request?.kwargs || {};
   const again = (plan) => {
     app.again.current = { args, plan };
