@@ -1,3 +1,6 @@
+// A distance from its text: to which side it is, rather than a minus.
+const along = (metres, side, other) => `${metres.replace("-", "")} m ${Number(metres) < 0 ? other : side}`;
+
 // Every text of the page.
 export const T = {
   title: "ovos-tools",
@@ -73,9 +76,10 @@ export const T = {
     north: "north",
     east: "east",
     at: (title, right, across, above, up) => `${title} is ${right} m ${across} and ${above} m ${up}`,
-    odometry: (x, y, heading) => `${x} m ahead, ${y} m to the left, turned ${heading}° to the left`,
-    where: (north, east) => `${north} m north, ${east} m east`,
-    nowhere: "Where it is is not known.",
+    odometry: (x, y, heading) =>
+      `${along(x, "ahead", "behind")}, ${along(y, "to the left", "to the right")}, turned ${heading.replace("-", "")}° to the ${Number(heading) < 0 ? "right" : "left"}`,
+    where: (north, east) => `${along(north, "north", "south")}, ${along(east, "east", "west")}`,
+    nowhere: "Its position is not known.",
     mode: "Mode",
     armed: "Armed",
     yes: "yes",
@@ -90,11 +94,11 @@ export const T = {
     bad: "not good",
     pilot: "A pilot flies",
     goal: "Goal",
-    ceiling: "Highest",
+    ceiling: "Height limit",
     pictures: "Cameras and pipelines",
     onDemand: "A picture is taken when a button is pressed, and at no other time.",
     operator: "Only an operator can take a picture.",
-    take: (title) => `Picture of ${title}`,
+    take: (title) => `Take a picture of ${title}`,
     taking: "Taking the picture …",
     lookAgain: "Look for cameras again",
     noCamera: "No camera is connected, and no pipeline runs.",
