@@ -96,7 +96,7 @@ function Stopped({ app, result, onClose }) {
       )}
     </ul>
     ${all && latched.length === 0 ? html`<p><b>${T.stop.held}</b> <${Hold} title=${T.stop.hold("all")} disabled=${app.role !== "operator"} onHeld=${() => lift("all", all.stop_id)} /></p>` : null}
-    ${app.role === "operator" ? null : html`<p><small>${T.stop.operator}</small></p>`}
+    ${latched.length || all ? html`<p><small>${app.role === "operator" ? T.stop.how : T.stop.operator}</small></p>` : null}
     ${result && !result.pending ? html`<button onClick=${onClose}>${T.stop.close}</button>` : null}
   </section>`;
 }
@@ -207,7 +207,7 @@ function App() {
     return () => clearInterval(tick);
   }, [route]);
 
-  if (session === "unknown") return html`<p class="empty">…</p>`;
+  if (session === "unknown") return html`<p class="loading">${T.loading}</p>`;
   if (session === "out") return html`<${SignIn} onDone=${refresh} />`;
 
   const status = state.status;
@@ -231,11 +231,11 @@ function App() {
       <button class="stop" title=${T.stop.help} onClick=${halt}>${T.stop.button}</button>
      </div>
      <${Stopped} app=${app} result=${stopped} onClose=${() => setStopped(null)} />
+     ${live ? null : html`<p class="trouble" role="status">${T.connection.lost}</p>`}
+     ${status || view === "health" ? null : html`<p class="trouble" role="status">${T.connection.service}</p>`}
+     ${state.history ? html`<p class="trouble" role="status">${T.connection.history(state.history)}</p>` : null}
+     ${trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null}
     </header>
-    ${live ? null : html`<p class="trouble" role="status">${T.connection.lost}</p>`}
-    ${status || view === "health" ? null : html`<p class="trouble" role="status">${T.connection.service}</p>`}
-    ${state.history ? html`<p class="trouble" role="status">${T.connection.history(state.history)}</p>` : null}
-    ${trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null}
     <main id="content" tabindex="-1">
       <h2 class="view">${T.views[view] || T.views.health}</h2>
       <${View} app=${app} query=${route.query} toolbox=${route.parts[1]} name=${route.parts[2]} run=${route.parts[1]} call=${route.parts[2]} />

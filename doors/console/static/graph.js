@@ -77,7 +77,7 @@ export function Timeline({ call, now_us }) {
       <span class="track" aria-hidden="true"
         ><span class=${`bar ${outcome}`} style=${{ left: percent(action.start), width: percent(Math.max(end - action.start, whole / 200)) }}></span
       ></span>
-      <span class="end">${outcome} <small>${millis(end - action.start)}</small></span>
+      <span class=${`end ${outcome}`}>${outcome} <small>${millis(end - action.start)}</small></span>
     </li>`;
     if (action.wave === wave) return [row];
     wave = action.wave;

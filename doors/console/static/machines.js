@@ -115,6 +115,9 @@ export function jointsOf(data) {
   );
 }
 
+// An angle from 0° to 360°, as a wheel has it, as a turn to one side or the other: each half of a dial holds half a turn.
+const turned = (degrees) => -(((((180 - degrees) % 360) + 360) % 360) - 180);
+
 function Joints({ joints }) {
   const parts = [...new Set(joints.map((joint) => joint.part))];
   return html`<div class="joints">
@@ -134,13 +137,14 @@ function Joints({ joints }) {
         <tbody>
           ${of.map((joint) => {
             const whole = joint.unit === "mm" ? 400 : 360;
-            const share = typeof joint.value === "number" ? Math.min(50, (Math.abs(joint.value) / whole) * 100) : 0;
+            const drawn = joint.unit === "°" ? turned(joint.value) : joint.value;
+            const share = typeof joint.value === "number" ? Math.min(50, (Math.abs(drawn) / whole) * 100) : 0;
             return html`<tr class=${joint.bad ? "bad" : ""}>
               <th scope="row">${joint.name}</th>
               <td>
                 ${typeof joint.value === "number"
                   ? html`<span class="dialled"
-                      ><span class="dial" aria-hidden="true">${share ? html`<span class="bar" style=${{ left: `${joint.value < 0 ? 50 - share : 50}%`, width: `${share}%` }}></span>` : null}</span>
+                      ><span class="dial" aria-hidden="true">${share ? html`<span class="bar" style=${{ left: `${drawn < 0 ? 50 - share : 50}%`, width: `${share}%` }}></span>` : null}</span>
                       <span class="value">${number(joint.value, joint.unit)}</span></span
                     >`
                   : null}
@@ -164,6 +168,7 @@ function Robot({ app, tool, unit }) {
   return html`<section class="card machine-card">
     <h2>${unit || tool.toolbox_id} ${data ? html`<span class=${`badge ${data.simulated ? "" : "motion"}`}>${data.simulated ? T.health.simulated : T.health.hardware}</span>` : null}</h2>
     ${error ? html`<p class="trouble" role="status">${error}</p>` : null}
+    ${result || error ? null : html`<p class="loading">${T.loading}</p>`}
     <div class="sides">
       ${at
         ? html`<figure>
@@ -183,22 +188,24 @@ function Vehicle({ app, tool }) {
   const { position, home, state = {}, safety = {}, limits = {}, goal, fence } = result || {};
   const drawn = fence?.radius_m ? { radius: fence.radius_m, centre: [fence.centre_m[1], fence.centre_m[0]] } : fence?.corners_m ? { corners: fence.corners_m.map(([north, east]) => [east, north]) } : null;
   const m = T.machines;
+  // The third of a row says how it is to be seen.
   const rows = [
     [m.mode, state.mode],
-    [m.armed, state.armed === null || state.armed === undefined ? null : state.armed ? m.yes : m.no],
+    [m.armed, state.armed === null || state.armed === undefined ? null : state.armed ? m.yes : m.no, state.armed ? "warn" : ""],
     [m.height, position && number(position.alt_m, "m")],
     [m.speed, position && number(position.speed_mps, "m/s")],
     [m.heading, position && number(position.heading_deg, "°", 0)],
     [m.battery, typeof safety.battery_pct === "number" ? `${safety.battery_pct} %` : null],
-    [m.gps, safety.gps_ok === undefined ? null : safety.gps_ok ? m.good : m.bad],
-    [m.link, safety.link_ok === undefined ? null : safety.link_ok ? m.good : m.bad],
-    [m.pilot, safety.pilot_override],
+    [m.gps, safety.gps_ok === undefined ? null : safety.gps_ok ? m.good : m.bad, safety.gps_ok ? "" : "bad"],
+    [m.link, safety.link_ok === undefined ? null : safety.link_ok ? m.good : m.bad, safety.link_ok ? "" : "bad"],
+    [m.pilot, safety.pilot_override === true ? m.yes : safety.pilot_override, "warn"],
     [m.goal, goal],
     [m.ceiling, limits.max_alt_m && number(limits.max_alt_m, "m", 0)],
   ].filter(([, value]) => value !== null && value !== undefined && value !== false);
   return html`<section class="card machine-card">
     <h2>${state.vehicle || tool.toolbox_id} ${result ? html`<span class=${`badge ${result.simulated ? "" : "motion"}`}>${result.simulated ? T.health.simulated : T.health.hardware}</span>` : null}</h2>
     ${error ? html`<p class="trouble" role="status">${error}</p>` : null}
+    ${result || error ? null : html`<p class="loading">${T.loading}</p>`}
     <div class="sides">
       ${position
         ? html`<figure>
@@ -217,7 +224,7 @@ function Vehicle({ app, tool }) {
         : result
           ? html`<p class="empty">${m.nowhere}</p>`
           : null}
-      <dl>${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${String(value)}</dd>`)}</dl>
+      <dl class="readings">${rows.map(([name, value, look]) => html`<div class=${look}><dt>${name}</dt><dd>${String(value)}</dd></div>`)}</dl>
     </div>
   </section>`;
 }
@@ -263,6 +270,7 @@ function Pictures({ app, snapshot, devices, instances }) {
     </div>
     ${sources && sources.length === 0 ? html`<p class="empty">${T.machines.noCamera}</p>` : null}
     ${trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null}
+    ${shown && !shown.at ? html`<p class="loading" role="status">${T.machines.taking}</p>` : null}
     ${shown?.content ? html`<figure><${Content} content=${shown.content} title=${shown.title} /><figcaption>${shown.title} · ${shown.at.toLocaleTimeString("sv-SE")}</figcaption></figure>` : null}
   </section>`;
 }
@@ -290,7 +298,7 @@ export function Machines({ app }) {
       (error) => setTrouble(error.message),
     );
   }, [app.generation]);
-  if (!tools) return trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null;
+  if (!tools) return trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : html`<p class="loading">${T.loading}</p>`;
   const { robots, vehicles, cameras } = machinesOf(tools);
   const none = robots.length + vehicles.length + cameras.length === 0;
   return html`

@@ -8,6 +8,7 @@ import { Form, argumentsOf, fieldsOf, textOf } from "/form.js";
 
 const Badge = ({ kind, children }) => html`<span class=${`badge ${kind}`}>${children}</span>`;
 const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
+const Loading = () => html`<p class="loading">${T.loading}</p>`;
 const Trouble = ({ children }) => (children ? html`<p class="trouble" role="alert">${children}</p>` : null);
 const endOf = (call) => call.outcome || (call.ok === true ? T.outcome.completed : call.ok === false ? T.outcome.failed : call.ended_us ? T.outcome.none : T.outcome.running);
 
@@ -30,6 +31,7 @@ export function Health({ app }) {
   if (!status) return html`<${Trouble}>${T.connection.service}<//>`;
   const t = T.health;
   const seconds = Math.round(status.service.uptime_ms / 1000);
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
   return html`
     ${status.toolboxes.length ? null : html`<${Empty}>${t.none}<//>`}
     <ul class="cards">
@@ -40,7 +42,7 @@ export function Health({ app }) {
           <${Trouble}>${toolbox.stop_reason || toolbox.reason || toolbox.last_death}<//>
           <dl>
             <dt>${t.backend}</dt>
-            <dd>${toolbox.simulated === true ? t.simulated : toolbox.simulated === false ? t.hardware : t.unsaid}</dd>
+            <dd><${Badge} kind=${toolbox.simulated === true ? "" : "motion"}>${toolbox.simulated === true ? t.simulated : toolbox.simulated === false ? t.hardware : t.unsaid}<//></dd>
             <dt>${t.tools}</dt>
             <dd><a href=${`#/tools?toolbox=${encodeURIComponent(toolbox.toolbox_id)}`}>${toolbox.tools}</a></dd>
             <dt>${t.copy}</dt>
@@ -68,17 +70,17 @@ export function Health({ app }) {
           </ul>`
       : null}
     <h2>${t.service}</h2>
-    <dl class="wide">
+    <dl class="card wide">
       <dt>${t.version}</dt>
       <dd>${status.service.version}</dd>
       <dt>${t.uptime}</dt>
-      <dd>${Math.floor(seconds / 3600)} h ${Math.floor(seconds / 60) % 60} min ${seconds % 60} s</dd>
+      <dd>${hours ? `${hours} h ` : ""}${hours || minutes ? `${minutes} min ` : ""}${seconds % 60} s</dd>
       <dt>${t.bus}</dt>
-      <dd>${status.bus.url} ${status.bus.connected ? t.connected : t.disconnected}</dd>
+      <dd>${status.bus.url} <${Badge} kind=${status.bus.connected ? "ready" : "bad"}>${status.bus.connected ? t.connected : t.disconnected}<//></dd>
       <dt>${t.facts}</dt>
       <dd>${status.facts.trouble || status.facts.path || ""} ${status.facts.lost ? t.lost(status.facts.lost) : ""}</dd>
-      ${(status.doors || []).map((door) => html`<dt>${t.doors}: ${door.name}</dt><dd>${door.pid || door.reason || ""}</dd>`)}
-      ${Object.entries(status.counters).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}
+      ${(status.doors || []).map((door) => html`<dt>${t.door(door.name)}</dt><dd>${door.pid ? t.process(door.pid) : door.reason || ""}</dd>`)}
+      ${Object.entries(status.counters).map(([name, value]) => html`<dt>${t.counter(name)}</dt><dd>${value}</dd>`)}
     </dl>
   `;
 }
@@ -100,10 +102,12 @@ export function Tools({ app, query }) {
   const groups = [...new Set(shown.map((tool) => tool.toolbox_id))];
   return html`
     <div class="filters">
-      <label>${T.tools.search} <input type="search" value=${search} onInput=${(event) => setSearch(event.target.value)} /></label>
-      <span role="status">${T.tools.count(found.length)}</span>
+      <label class="search">${T.tools.search} <input type="search" value=${search} onInput=${(event) => setSearch(event.target.value)} /></label>
+      <span role="status">${loaded.value ? T.tools.count(found.length) : ""}</span>
     </div>
+    ${query.toolbox ? html`<p class="help">${T.tools.only(query.toolbox)} <a href="#/tools">${T.tools.back}</a></p>` : null}
     <${Trouble}>${loaded.error}<//>
+    ${loaded.loading ? html`<${Loading} />` : null}
     ${loaded.value && shown.length === 0 ? html`<${Empty}>${T.tools.none}<//>` : null}
     ${groups.map(
       (group) => html`<section>
@@ -146,7 +150,11 @@ function copies(tool, args) {
 export function Tool({ app, toolbox, name }) {
   const loaded = useLoaded(() => get("tools"), [app.generation]);
   const tool = (loaded.value?.tools || []).find((tool) => tool.name === name && tool.toolbox_id === toolbox);
-  if (!tool) return html`<${Trouble}>${loaded.error}<//>`;
+  if (loaded.loading) return html`<${Loading} />`;
+  if (!tool) {
+    return html`<p><a href="#/tools">← ${T.tools.back}</a></p>
+      <${Trouble}>${loaded.error || T.tools.gone}<//>`;
+  }
   return html`<${ToolForm} app=${app} tool=${tool} key=${`${toolbox}/${name}`} />`;
 }
 
@@ -310,7 +318,7 @@ export function Approvals({ app }) {
         (call) => html`<li class="card">
           <h2>${call.tool} <small>${call.toolbox_id}</small></h2>
           <p><b>${call.text}</b></p>
-          <p class="help">${T.live.by} ${call.principal} · ${call.approved ? T.approvals.approved : call.refused ? T.approvals.refused : T.approvals.expires(Math.round(call.expires_ms / 1000))}</p>
+          <p class="help">${T.live.by} ${call.principal} · <b>${call.approved ? T.approvals.approved : call.refused ? T.approvals.refused : T.approvals.expires(Math.round(call.expires_ms / 1000))}</b></p>
           ${waves(call.plan).length ? html`<h3>${T.approvals.plan}</h3><${Plan} waves=${waves(call.plan)} />` : null}
           <div class="actions">
             <button class="main" disabled=${!may || call.approved} onClick=${() => decide("approve", call.id)}>${T.approvals.approve}</button>
@@ -348,6 +356,7 @@ export function History({ app }) {
       <label class="check"><input type="checkbox" checked=${filter.failed} onChange=${(event) => setFilter({ ...filter, failed: event.target.checked })} /> ${T.history.failed}</label>
     </div>
     <${Trouble}>${loaded.error}<//>
+    ${loaded.loading ? html`<${Loading} />` : null}
     ${loaded.value && calls.length === 0 ? html`<${Empty}>${T.history.none}<//>` : null}
     ${calls.length
       ? html`<div class="scroll" tabindex="0" role="group" aria-label=${T.views.history}>
@@ -383,7 +392,7 @@ export function Past({ app, run, call }) {
   const loaded = useLoaded(() => get("call", { run, call }), [run, call, app.answered]);
   const [shown, show] = useState("timeline");
   const past = loaded.value;
-  if (!past) return html`<${Trouble}>${loaded.error}<//>`;
+  if (!past) return loaded.loading ? html`<${Loading} />` : html`<${Trouble}>${loaded.error}<//>`;
   const args = past.request?.args || past.request?.kwargs || {};
   const again = (plan) => {
     app.again.current = { args, plan };
@@ -392,7 +401,7 @@ export function Past({ app, run, call }) {
   return html`
     <p><a href="#/history">← ${T.history.back}</a></p>
     <h2>${past.tool} <small>${past.toolbox_id}</small> <${Badge} kind=${endOf(past)}>${endOf(past)}<//></h2>
-    <p class="help">${clock(past.started_us)} · ${past.call_id} ${past.principal ? `· ${T.live.by} ${past.principal}` : ""}</p>
+    <p class="help">${clock(past.started_us)} · ${T.history.call(past.call_id)} ${past.principal ? `· ${T.live.by} ${past.principal}` : ""}</p>
     <${Trouble}>${past.error}<//>
     <div class="actions">
       <button type="button" title=${T.history.planHelp} onClick=${() => again(true)}>${T.history.planAgain}</button>
