@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::command::{Command, Waypoint};
 use super::right::{EndReason, Right};
-use super::telemetry::Telemetry;
+use super::telemetry::{Present, Telemetry};
 use crate::geo::Ned;
 use crate::guard::{Landed, Mode, OverrideCause, Pose};
 
@@ -103,8 +103,8 @@ pub(crate) struct Control {
     overridden: Option<OverrideCause>,
     /// Whether the last mode was requested by an emergency stop.
     pub(super) stops: bool,
-    /// The mode in the vehicle's last report of its mode and intention.
-    present: Option<Mode>,
+    /// When the last switch to a pilot's mode was heard that was looked at.
+    switched_at: Option<Instant>,
     /// A mode that another party or a failsafe selected: which of them is not known yet, and the mode that we wanted.
     unsure: Option<(Mode, Mode)>,
     /// Whether one of our calls has flown the vehicle since arming, and no other party has flown it since that call.
@@ -138,7 +138,7 @@ impl Default for Control {
             requested: None,
             overridden: None,
             stops: false,
-            present: None,
+            switched_at: None,
             unsure: None,
             flown: false,
             battery_spent: false,
@@ -374,14 +374,14 @@ impl Control {
     /// A pilot's mode in the vehicle's frequent reports, which a command of ours may have ended before the next
     /// heartbeat. We command no such mode, so it does not matter in which order those reports and the heartbeats arrive.
     fn pilot_switched(&mut self, heard: &Telemetry) -> Option<ForeignChange> {
-        let present = heard.present?;
-        let now = present.mode;
-        let before = self.present.replace(now)?;
+        let switch = heard.switch?;
+        let is_new = self.switched_at.replace(switch.at) != Some(switch.at);
         let wanted = self.wanted.filter(|wanted| !wanted.mode.is_manual())?;
-        let switched = now.is_manual() && !before.is_manual() && heard.armed == Some(true);
+        let switched = is_new && heard.armed == Some(true);
         switched.then(|| {
+            let Present { mode, intended } = switch.present;
             self.wanted = None;
-            ForeignChange::changed(now, wanted.mode, present.intended != now)
+            ForeignChange::changed(mode, wanted.mode, intended != mode)
         })
     }
 

@@ -387,7 +387,7 @@ fn modes(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Option
                 last = Some(now);
                 let mode = |name| field(&message, name).map(Mode::of_px4);
                 if let (Some(mode), Some(intended)) = (mode("custom_mode"), mode("intended_custom_mode")) {
-                    vehicle.update_telemetry(|heard| heard.present = Some(Present { mode, intended }));
+                    vehicle.update_telemetry(|heard| heard.hear_mode(Present { mode, intended }, now));
                 }
             }
             let armed = vehicle.telemetry().armed == Some(true);

@@ -64,6 +64,14 @@ pub(crate) struct Present {
     pub(crate) intended: Mode,
 }
 
+/// A switch to a mode that a pilot flies, as `CURRENT_MODE` showed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PilotSwitch {
+    /// When it was heard, which tells it from others.
+    pub(crate) at: Instant,
+    pub(crate) present: Present,
+}
+
 /// Progress of a mission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mission {
@@ -104,6 +112,9 @@ pub(crate) struct Telemetry {
     /// The mode in PX4's last `CURRENT_MODE`, many times a second from an armed vehicle. It shows a switch of which the
     /// heartbeats of `mode` show nothing; the two come by different streams, in any order.
     pub(crate) present: Option<Present>,
+    /// The last switch to a pilot's mode. Reports that arrive together overwrite each other before anyone looks at them, and this
+    /// stays.
+    pub(crate) switch: Option<PilotSwitch>,
     pub(crate) health: Option<Health>,
     /// Its arming checks.
     pub(crate) checks: Option<Checks>,
@@ -344,6 +355,14 @@ impl Telemetry {
     /// The last status text.
     pub(crate) fn last_words(&self) -> Option<String> {
         self.texts.back().map(|text| text.text.to_string())
+    }
+
+    /// Takes a report of the mode.
+    pub(crate) fn hear_mode(&mut self, present: Present, at: Instant) {
+        let before = self.present.replace(present);
+        if present.mode.is_manual() && before.is_some_and(|before| !before.mode.is_manual()) {
+            self.switch = Some(PilotSwitch { at, present });
+        }
     }
 
     /// Determines home. While the vehicle is disarmed, home is where it stands; during a flight it stays fixed, because

@@ -242,3 +242,38 @@ fn every_takeover_ends_the_calls_and_the_first_is_news_until_it_is_handed_back()
     assert!(control.overridden().is_none());
     assert!(control.observe(&heard(Mode::Posctl, true, true)).is_none());
 }
+
+/// The vehicle reports its mode many times a second, and several reports may have been heard before anything looks at them.
+#[tokio::test(start_paused = true)]
+async fn a_pilots_switch_is_noticed_also_where_later_reports_arrive_with_it() {
+    use Mode::{Hold, Land, Manual, Offboard, Posctl};
+    for (own, reports, is_foreign) in [
+        (Hold, &[Hold, Posctl, Hold][..], true),
+        (Hold, &[Posctl, Hold], true),
+        (Offboard, &[Offboard, Manual, Hold, Offboard], true),
+        (Hold, &[Posctl, Hold, Posctl], true),
+        (Hold, &[Hold, Hold], false),
+        // Another's switch to a mode that no pilot flies is found by the heartbeats.
+        (Hold, &[Land, Hold], false),
+    ] {
+        let mut control = Control::default();
+        control.want(own);
+        let mut heard = flies(own, 0.0, 5.0, None);
+        let report = |heard: &mut Telemetry, mode| {
+            heard.hear_mode(Present { mode, intended: mode }, Instant::now());
+        };
+        report(&mut heard, own);
+        assert!(control.observe(&heard).is_none(), "{own:?}");
+        for mode in reports {
+            report(&mut heard, *mode);
+        }
+        assert_eq!(
+            control.observe(&heard).is_some(),
+            is_foreign,
+            "{own:?}, then {reports:?}"
+        );
+        // It is one takeover, however often it is looked at.
+        control.want(own);
+        assert!(control.observe(&heard).is_none(), "{own:?}, then {reports:?}");
+    }
+}
