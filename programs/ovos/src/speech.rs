@@ -26,6 +26,10 @@ const STOP: &str = "mycroft.audio.speech.stop";
 /// How long a text may wait until it is spoken: it is synthesized, and other texts come first.
 const BEGIN_WAIT: Duration = Duration::from_secs(30);
 
+/// How often a text is told to end, and how long each time it has to.
+const STOPS: u32 = 5;
+const STOP_WAIT: Duration = Duration::from_secs(1);
+
 /// How long one text may take.
 const END_WAIT: Duration = Duration::from_secs(90);
 
@@ -259,10 +263,7 @@ impl Speech {
         let Some(hearing) = &mut self.hearing else {
             return Ok(());
         };
-        // Where another text follows at once, the end is that of the last one.
-        let ends = |message: &Message| {
-            ENDS.contains(&message.kind.as_str()) && message.session_id() == asked.session_id()
-        };
+        let ends = |message: &Message| is_end(asked, message);
         match hearing.until(Instant::now() + END_WAIT, ends).await? {
             Some(_) => Ok(()),
             None => {
@@ -287,22 +288,39 @@ impl Drop for Speech {
         if self.is_left {
             return;
         }
-        let stop = stop_of(&self.asked);
-        if self.has_begun {
-            _ = self.line.send(&stop);
+        let (line, asked, has_begun) = (self.line.clone(), self.asked.clone(), self.has_begun);
+        let (Some(mut hearing), Ok(runtime)) = (self.hearing.take(), tokio::runtime::Handle::try_current())
+        else {
             return;
-        }
-        // What waits to be spoken cannot be taken back: it is ended when it begins.
-        let (line, asked, hearing) = (self.line.clone(), self.asked.clone(), self.hearing.take());
-        if let (Some(mut hearing), Ok(runtime)) = (hearing, tokio::runtime::Handle::try_current()) {
-            runtime.spawn(async move {
-                let until = Instant::now() + BEGIN_WAIT;
-                if let Ok(Some(_)) = hearing.until(until, |message| is_about(&asked, message)).await {
-                    _ = line.send(&stop);
+        };
+        runtime.spawn(async move {
+            // What waits to be spoken cannot be taken back: it is ended when it begins.
+            let begins =
+                |message: &Message| BEGINS.contains(&message.kind.as_str()) && is_about(&asked, message);
+            if !has_begun
+                && !matches!(
+                    hearing.until(Instant::now() + BEGIN_WAIT, begins).await,
+                    Ok(Some(_))
+                )
+            {
+                return;
+            }
+            // ovos-audio says that a text begins before it can be ended: a stop in between is lost.
+            for _ in 0..STOPS {
+                _ = line.send(&stop_of(&asked));
+                let ends = |message: &Message| is_end(&asked, message);
+                if !matches!(hearing.until(Instant::now() + STOP_WAIT, ends).await, Ok(None)) {
+                    return;
                 }
-            });
-        }
+            }
+        });
     }
+}
+
+/// Whether a message says that what is said in the session of this text has ended. Where another text follows at once, the end is that
+/// of the last one.
+fn is_end(asked: &Message, message: &Message) -> bool {
+    ENDS.contains(&message.kind.as_str()) && message.session_id() == asked.session_id()
 }
 
 fn stop_of(asked: &Message) -> Message {

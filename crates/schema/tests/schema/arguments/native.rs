@@ -377,6 +377,8 @@ fn accepted(property: &Value) -> Value {
         kind => kind.as_str(),
     };
     match kind {
+        // The only pattern of a tool is that of an address.
+        Some("string") if property["pattern"].is_string() => json!("https://example.org/"),
         Some("string") => json!("x"),
         Some("boolean") => json!(true),
         Some("array") => json!([accepted(&property["items"])]),
