@@ -71,3 +71,19 @@ fn serve<T: Toolbox>(
 fn complain(error: &str) {
     eprintln!("{error}");
 }
+
+/// Answers the person who starts a program by hand: the text goes to stdout, or to stderr with a status that means a failure.
+#[allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "for the person who started it by hand"
+)]
+#[must_use]
+pub fn print_and_exit(text: &str, status: u8) -> ExitCode {
+    if status == 0 {
+        print!("{text}");
+    } else {
+        eprint!("{text}");
+    }
+    ExitCode::from(status)
+}

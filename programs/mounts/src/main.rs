@@ -28,6 +28,7 @@ mod tools;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use ::program::print_and_exit;
 use ovos_toolbox_wire::is_toolbox_id;
 
 const HELP: &str = "ovos-tools-mounts: MCP servers as toolboxes of ovos-tools
@@ -61,18 +62,4 @@ fn main() -> ExitCode {
         ["--help" | "-h"] => print_and_exit(HELP, 0),
         _ => print_and_exit(HELP, 2),
     }
-}
-
-#[allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "for the person who started it by hand"
-)]
-fn print_and_exit(text: &str, status: u8) -> ExitCode {
-    if status == 0 {
-        print!("{text}");
-    } else {
-        eprint!("{text}");
-    }
-    ExitCode::from(status)
 }

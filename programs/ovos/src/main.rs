@@ -23,6 +23,7 @@ use std::process::ExitCode;
 use config::{Config, Overrides, ProcessEnvironment};
 use ovos_toolbox_sdk::manifest;
 use ovos_toolbox_wire::{Failure, Manifest};
+use program::print_and_exit;
 
 use crate::toolbox::Ovos;
 
@@ -72,18 +73,4 @@ fn main() -> ExitCode {
         let config = config.map_err(|errors| Failure::new("ConfigError", errors.to_string()))?;
         Ovos::open(&config.bus)
     })
-}
-
-#[allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "for the person who started it by hand"
-)]
-fn print_and_exit(text: &str, status: u8) -> ExitCode {
-    if status == 0 {
-        print!("{text}");
-    } else {
-        eprint!("{text}");
-    }
-    ExitCode::from(status)
 }

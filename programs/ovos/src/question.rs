@@ -219,6 +219,21 @@ impl Hold {
         self.known(&mut hearing, |session| !is_held(session)).await
     }
 
+    /// Makes the session as it was before, once.
+    fn give_back(&mut self) {
+        if self.session.take().is_none() {
+            return;
+        }
+        for topic in [
+            "skill.converse.get_response.disable",
+            "intent.service.skills.deactivate",
+        ] {
+            _ = self
+                .line
+                .send(&self.message(topic, json!({"skill_id": SKILL_ID})));
+        }
+    }
+
     /// Waits until ovos-core says of the session of the device that it is so.
     async fn known(&self, hearing: &mut Hearing, is_so: impl Fn(&Value) -> bool) -> Result<(), Failure> {
         if self.session_id.is_some() {
@@ -240,23 +255,6 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         self.give_back();
-    }
-}
-
-impl Hold {
-    /// Makes the session as it was before, once.
-    fn give_back(&mut self) {
-        if self.session.take().is_none() {
-            return;
-        }
-        for topic in [
-            "skill.converse.get_response.disable",
-            "intent.service.skills.deactivate",
-        ] {
-            _ = self
-                .line
-                .send(&self.message(topic, json!({"skill_id": SKILL_ID})));
-        }
     }
 }
 
