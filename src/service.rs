@@ -28,8 +28,6 @@ mod router;
 mod router_tests;
 mod settings;
 mod started_doors;
-mod state;
-mod state_writer;
 mod stop_events;
 mod stop_thread;
 mod toolboxes;
@@ -51,6 +49,7 @@ use bus::{BusClient, ClientConfig};
 use config::{Config, OnBusLoss, Overrides};
 use engine::{Engine, MotionWatch, StopTarget};
 use host::descriptors;
+use host::state::{StateFolder, StateWriter};
 use logs::Logs;
 
 pub use error::ServiceError;
@@ -63,8 +62,6 @@ use fact_record::FactRecord;
 use own_bus::OwnBus;
 use router::Router;
 use started_doors::StartedDoors;
-use state::StateFolder;
-use state_writer::StateWriter;
 use stop_thread::StopThread;
 use toolboxes::Bridge;
 

@@ -28,7 +28,6 @@ use super::questions::{Question, Questions};
 use super::router::Router;
 use super::settings::{engine_limits, manager_settings};
 use super::started_doors::StartedDoors;
-use super::state_writer::{ANSWER, StateWriter};
 use super::{admission, effects, warnings};
 use crate::api::{
     EventMessage, Outbox, ReloadOutcome, ServiceStatus, StatusResponse, ToolboxStatus, Toolboxes,
@@ -39,6 +38,7 @@ use bus::Message;
 use client::payload::OffToolbox;
 use config::{Config, Lockdown};
 use engine::Engine;
+use host::state::{ANSWER, StateWriter};
 use host::{Drain, HostServices, Live, LiveToolbox, Manager, Origin, Request, State};
 
 /// The parts that the bridge connects.

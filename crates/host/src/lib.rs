@@ -7,6 +7,7 @@
 //! - `process`: how processes are started and what they may reach;
 //! - `artifact`: which files may be loaded;
 //! - `transport`: a toolbox as the engine uses it ([`Hosted`]), in a process of its own;
+//! - `state`: what outlives the process: stops, and what moves;
 //! - `lifecycle`: which copies live. Read [`Manager`] first.
 //!
 //! ```
@@ -24,6 +25,7 @@ mod contract;
 pub mod fuzz;
 mod lifecycle;
 mod process;
+pub mod state;
 mod transport;
 
 pub use artifact::file::PluginFile;

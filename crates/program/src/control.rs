@@ -111,6 +111,9 @@ fn die(process: &Process, reason: &str) -> ! {
 /// Brings everything to rest and ends the process.
 fn end(process: &Process, reason: &str) -> ! {
     let moved = process.server.is_moving();
+    if let Some(toolbox) = process.server.toolbox() {
+        toolbox.lost_service();
+    }
     // Before anything is said on the data lane, which may have much to send.
     let halted = halt(process);
     process.warn(reason);

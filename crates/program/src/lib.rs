@@ -39,5 +39,5 @@ pub use protocol;
 pub use run::{Run, Steps};
 pub use server::moves;
 pub use sockets::{CONTROL, DATA, Sockets, input, kill_self, stand_alone, take_leash};
-pub use start::{print_and_exit, run};
+pub use start::{print_and_exit, run, run_as};
 pub use toolbox::{Halt, Refusal, Reply, Toolbox};

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use ovos_toolbox_wire::{Failure, Manifest};
-use protocol::Opening;
+use protocol::{Hello, Opening};
 use signals::Ending;
 
 use crate::greeting::{GreetedProcess, hello};
@@ -25,13 +25,22 @@ pub fn run<T: Toolbox>(
     manifest: &Manifest,
     open: impl FnOnce(Opening, Link) -> Result<T, Failure> + Send + 'static,
 ) -> ExitCode {
+    run_as(hello(&manifest.version, manifest), open)
+}
+
+/// As [`run`], for a program whose hello has features.
+#[must_use]
+pub fn run_as<T: Toolbox>(
+    hello: Hello,
+    open: impl FnOnce(Opening, Link) -> Result<T, Failure> + Send + 'static,
+) -> ExitCode {
     if std::env::args()
         .next_back()
         .is_some_and(|last| last == "--safe-stop")
     {
         return ExitCode::SUCCESS;
     }
-    match serve(manifest, open) {
+    match serve(hello, open) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error);
@@ -41,14 +50,14 @@ pub fn run<T: Toolbox>(
 }
 
 fn serve<T: Toolbox>(
-    manifest: &Manifest,
+    hello: Hello,
     open: impl FnOnce(Opening, Link) -> Result<T, Failure> + Send + 'static,
 ) -> Result<(), String> {
     let sockets = Sockets::take().map_err(|error| {
         format!("do not run this program directly: ovos-tools starts it for an entry of service.programs (file descriptors 3 \
             and 4 must be sockets: {error})")
     })?;
-    let begun = GreetedProcess::new(sockets, hello(&manifest.version, manifest));
+    let begun = GreetedProcess::new(sockets, hello);
     let begun = begun.and_then(|greeted| {
         greeted.serve(move |opening, link| {
             open(opening, link).map(|toolbox| Arc::new(toolbox) as Arc<dyn Toolbox>)

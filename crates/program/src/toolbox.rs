@@ -83,6 +83,9 @@ pub trait Toolbox: Send + Sync + 'static {
         closed(true);
     }
 
+    /// The service is gone: the emergency halt of everything that comes next is of this program's own making.
+    fn lost_service(&self) {}
+
     /// The service is gone, and everything was halted: `close` comes next, and the process ends in 2 s.
     fn leave(&self) {}
 

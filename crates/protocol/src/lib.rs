@@ -23,6 +23,10 @@ pub use raw::Raw;
 /// The feature of a program that consists of several toolboxes.
 pub const TOOLBOXES: &str = "toolboxes";
 
+/// The feature of a program whose toolbox is on another machine. That machine brings its hardware to rest by itself, so nothing here
+/// does so in its place when the program dies.
+pub const REMOTE: &str = "remote";
+
 /// Most toolboxes of one program.
 pub const MAX_TOOLBOXES: usize = 256;
 

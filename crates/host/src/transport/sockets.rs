@@ -23,6 +23,8 @@ pub(crate) struct Sockets {
     pub(crate) armed: AtomicBool,
     /// Whether the process has sent its hello.
     pub(crate) greeted: watch::Sender<bool>,
+    /// Whether its toolbox is on another machine, as its hello says.
+    pub(crate) remote: AtomicBool,
     toolbox_id: String,
     pid: u32,
 }
@@ -64,6 +66,7 @@ impl Sockets {
             wake,
             armed: AtomicBool::new(false),
             greeted: watch::Sender::new(false),
+            remote: AtomicBool::new(false),
             toolbox_id: toolbox_id.to_owned(),
             pid,
         })

@@ -3,6 +3,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ovos_toolbox_wire::{Event, Severity};
@@ -41,7 +42,10 @@ impl Keeper {
             self.hear_the_rest();
         }
         // The toolboxes of a shared process drive nothing that moves.
-        let needs_safe_stop = self.keeping.members.is_none() && self.last().needs_safe_stop();
+        // A toolbox on another machine is brought to rest there.
+        let is_elsewhere = self.sockets.remote.load(Ordering::SeqCst);
+        let needs_safe_stop =
+            self.keeping.members.is_none() && !is_elsewhere && self.last().needs_safe_stop();
         let fresh = needs_safe_stop
             .then(|| safe_stop::start(&self.keeping, self.id()))
             .flatten();

@@ -1,12 +1,13 @@
 //! Reads the data socket of a process. Read [`Reader::read`], then [`Reader::serve`].
 
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ovos_toolbox_wire::Manifest;
 use parking_lot::Mutex;
-use protocol::{MAX_CONTROL, Notice};
+use protocol::{MAX_CONTROL, Notice, REMOTE};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -175,6 +176,10 @@ impl Reader {
             match &self.members {
                 Some(members) => greet_several(&notice, members)?,
                 None => greet(&notice, &peer.manifest.id)?,
+            }
+            if let Notice::Hello(hello) = &notice {
+                let remote = hello.features.iter().any(|feature| feature == REMOTE);
+                sockets.remote.store(remote, Ordering::SeqCst);
             }
             *greeted = true;
             sockets.greeted.send_replace(true);

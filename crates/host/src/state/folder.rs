@@ -1,7 +1,7 @@
 //! The state that outlives the service: which toolboxes are in emergency stop, and which move at the moment.
 //!
 //! There are two small JSON files. One that cannot be read is never treated as empty: it causes a stop of everything,
-//! and a copy of it is kept until that stop is lifted. Everything here blocks on the disk; [`super::state_writer`]
+//! and a copy of it is kept until that stop is lifted. Everything here blocks on the disk; [`StateWriter`](super::StateWriter)
 //! runs it on its own thread. Read [`StateFolder::read`].
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::state_writer::Store;
+use super::writer::Store;
 use engine::StopRecord;
-use host::descriptors;
+use crate::process::descriptors;
 
 /// Which toolboxes are in emergency stop. Replaced by write and rename, and synced to the disk before success is
 /// reported.
@@ -30,7 +30,7 @@ const EVERYTHING: &str = "all";
 
 /// The state folder.
 #[derive(Debug)]
-pub(super) struct StateFolder {
+pub struct StateFolder {
     folder: PathBuf,
     /// Files that could not be read and have not been replaced yet.
     unreadable: Vec<&'static str>,
@@ -54,7 +54,7 @@ impl StateFolder {
     /// Returns the folder and the stops that are in force from the start: those in force when the last service ended,
     /// one for each toolbox that moved then, and one of everything if a file or the folder cannot be read. Changes no
     /// file.
-    pub(super) fn read(folder: &Path) -> (Self, HashMap<String, StopRecord>) {
+    pub fn read(folder: &Path) -> (Self, HashMap<String, StopRecord>) {
         let mut this = Self {
             folder: folder.to_owned(),
             unreadable: Vec::new(),

@@ -18,10 +18,10 @@ use tokio::time::timeout;
 use engine::{Engine, MotionWatch, StopRecord};
 
 /// How long an answer to a stop waits until the stop is written: as long as for the confirmations of the toolboxes.
-pub(super) const ANSWER: Duration = Duration::from_millis(200);
+pub const ANSWER: Duration = Duration::from_millis(200);
 
 /// Stores the state. Every method may block for as long as a disk does.
-pub(super) trait Store: Send + 'static {
+pub trait Store: Send + 'static {
     /// Stores the latching stops by toolbox id; when it returns, they survive a power cut.
     fn latches(&mut self, latched: &BTreeMap<String, StopRecord>) -> io::Result<()>;
     /// Stores the ids of the toolboxes that move; when it returns, they survive the end of this process.
@@ -29,7 +29,7 @@ pub(super) trait Store: Send + 'static {
 }
 
 /// Hands the newest state to the thread. No method waits for a disk longer than it documents.
-pub(super) struct StateWriter {
+pub struct StateWriter {
     wanted: Arc<Mutex<NewestState>>,
     /// Capacity 1: a thread that is woken but has not read the state yet sees all later changes.
     wake: mpsc::Sender<()>,
@@ -37,7 +37,7 @@ pub(super) struct StateWriter {
 }
 
 /// The thread's side before the thread is started. Nothing is written until then.
-pub(super) struct Work {
+pub struct Work {
     wanted: Arc<Mutex<NewestState>>,
     woken: mpsc::Receiver<()>,
     written: watch::Sender<WriteOutcomes>,
@@ -81,7 +81,8 @@ impl Outcome {
 }
 
 impl StateWriter {
-    pub(super) fn new() -> (Arc<Self>, Work) {
+    /// A writer, and the side of its thread, which has to be started.
+        pub fn new() -> (Arc<Self>, Work) {
         let wanted: Arc<Mutex<NewestState>> = Arc::default();
         let (wake, woken) = mpsc::channel(1);
         let (report, written) = watch::channel(WriteOutcomes::default());
@@ -103,7 +104,7 @@ impl StateWriter {
     ///
     /// # Errors
     /// The latches are not written, so a restarted service would not know them: the cause.
-    pub(super) fn keep(
+    pub fn keep(
         &self,
         engine: &Engine,
         limit: Duration,
@@ -129,7 +130,7 @@ impl StateWriter {
     }
 
     /// Waits up to `limit` until everything handed over is written.
-    pub(super) async fn flush(&self, limit: Duration) -> Result<(), String> {
+    pub async fn flush(&self, limit: Duration) -> Result<(), String> {
         let (latches, moving) = {
             let wanted = self.wanted.lock();
             (wanted.latches_number, wanted.moving_number)
@@ -186,7 +187,7 @@ impl Work {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub(super) fn start(self, store: impl Store) -> io::Result<()> {
+    pub fn start(self, store: impl Store) -> io::Result<()> {
         let thread = thread::Builder::new().name("state".to_owned());
         thread.spawn(move || self.run(store)).map(drop)
     }

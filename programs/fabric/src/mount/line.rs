@@ -1,0 +1,191 @@
+//! The session with one host, and the questions on it: each gets one answer, or the news that there is none. Read [`Line::ask`].
+
+use std::time::Duration;
+
+use ovos_toolbox_wire::{Failure, FailureKind};
+use parking_lot::Mutex;
+use protocol::Answer;
+use serde::de::DeserializeOwned;
+use zenoh::qos::{CongestionControl, Priority};
+use zenoh::query::{ConsolidationMode, Reply};
+use zenoh::{Session, Wait as _};
+
+use crate::folder::{Folder, Identity};
+use crate::messages::{Ask, Right, key};
+use crate::session::mount_config;
+
+/// How a question travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Ahead of everything; lost where the network does not take it, so it is repeated. Never waits.
+    Urgent,
+    /// In order, and waits for the network.
+    Data,
+}
+
+/// The line to a host.
+#[derive(Debug)]
+pub(crate) struct Line {
+    folder: Folder,
+    /// Who asks.
+    pub(crate) identity: Identity,
+    /// The host's name, which its certificate has to have.
+    pub(crate) host: String,
+    /// Its address.
+    pub(crate) endpoint: String,
+    session: Mutex<Option<Session>>,
+}
+
+impl Line {
+    pub(crate) fn new(folder: Folder, identity: Identity, host: String, endpoint: String) -> Self {
+        Self {
+            folder,
+            identity,
+            host,
+            endpoint,
+            session: Mutex::default(),
+        }
+    }
+
+    /// Opens the session, if there is none. May take seconds.
+    ///
+    /// # Errors
+    /// Nobody answers there, or who answers is another machine.
+    pub(crate) fn open(&self) -> Result<(), String> {
+        if self.session.lock().is_some() {
+            return Ok(());
+        }
+        let config = mount_config(&self.folder, &self.endpoint)?;
+        let session = zenoh::open(config).wait().map_err(|error| {
+            format!(
+                "no connection to {}: {error}; `ovos-tools fabric doctor {} {}` looks closer",
+                self.endpoint, self.host, self.endpoint
+            )
+        })?;
+        if let Err(why) = self.check(&session) {
+            _ = session.close().wait();
+            return Err(why);
+        }
+        *self.session.lock() = Some(session);
+        Ok(())
+    }
+
+    /// Whether the machine at the other end is the host that is meant.
+    fn check(&self, session: &Session) -> Result<(), String> {
+        for link in session.info().links().wait() {
+            match link.auth_identifier() {
+                Some(name) if name == self.host => {}
+                other => {
+                    return Err(format!(
+                        "the machine at {} is `{}`, not `{}`: correct the name or the address",
+                        self.endpoint,
+                        other.unwrap_or("without a certificate"),
+                        self.host
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what is at the other end now is still the host: a session dials again by itself.
+    pub(crate) fn check_again(&self) {
+        let session = self.session.lock().clone();
+        let Some(session) = session else { return };
+        if self.check(&session).is_err() {
+            *self.session.lock() = None;
+            _ = session.close().wait();
+        }
+    }
+
+    /// Ends the session.
+    pub(crate) fn close(&self) {
+        let session = self.session.lock().take();
+        if let Some(session) = session {
+            _ = session.close().wait();
+        }
+    }
+
+    /// Asks a question that has one answer; `done` is called once, from any thread, with `None` where none comes in time.
+    pub(crate) fn ask<T: DeserializeOwned>(
+        &self,
+        right: Right,
+        way: Way,
+        limit: Duration,
+        ask: &Ask,
+        done: impl FnOnce(Option<Answer<T>>) + Send + 'static,
+    ) {
+        let once = Once(Mutex::new(Some(done)));
+        self.ask_many(right, way, limit, ask, move |reply| {
+            let Some(reply) = reply else {
+                return once.call(None);
+            };
+            let answer = serde_json::from_slice(reply).ok();
+            once.call(Some(answer.unwrap_or_else(|| {
+                let text = "the host's answer cannot be read; is it of another release?";
+                Answer::from(Err(Failure::new(FailureKind::ValueError, text)))
+            })));
+        });
+    }
+
+    /// Asks a question that has any number of answers; `heard` is called with each of them, and with `None` after the last.
+    pub(crate) fn ask_many(
+        &self,
+        right: Right,
+        way: Way,
+        limit: Duration,
+        ask: &Ask,
+        heard: impl Fn(Option<&[u8]>) + Send + Sync + 'static,
+    ) {
+        let session = self.session.lock().clone();
+        let end = End(heard);
+        // Without a session the end is heard now; otherwise when Zenoh drops the callback.
+        let Some(session) = session else { return };
+        let Ok(payload) = serde_json::to_string(ask) else { return };
+        let (congestion, priority) = match way {
+            Way::Urgent => (CongestionControl::Drop, Priority::RealTime),
+            Way::Data => (CongestionControl::Block, Priority::Data),
+        };
+        let sent = session
+            .get(key(&self.host, &self.identity.name, right))
+            .payload(payload)
+            .congestion_control(congestion)
+            .priority(priority)
+            .express(true)
+            .consolidation(ConsolidationMode::None)
+            .timeout(limit)
+            .callback(move |reply: Reply| {
+                if let Ok(sample) = reply.result() {
+                    (end.0)(Some(&sample.payload().to_bytes()));
+                }
+            })
+            .wait();
+        if let Err(error) = sent {
+            tracing::debug!(%error, "a question was not sent");
+        }
+    }
+}
+
+/// Tells that no more answers come when it is dropped.
+struct End<F: Fn(Option<&[u8]>)>(F);
+
+impl<F: Fn(Option<&[u8]>)> Drop for End<F> {
+    fn drop(&mut self) {
+        (self.0)(None);
+    }
+}
+
+/// Calls a function at most once.
+struct Once<F>(Mutex<Option<F>>);
+
+impl<F> Once<F> {
+    fn call<T>(&self, value: T)
+    where
+        F: FnOnce(T),
+    {
+        let call = self.0.lock().take();
+        if let Some(call) = call {
+            call(value);
+        }
+    }
+}

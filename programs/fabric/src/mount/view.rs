@@ -1,0 +1,272 @@
+//! What a mount knows of its toolbox, and what follows from what it hears. Pure: the time is handed in. Read [`View::hear`].
+
+use std::collections::VecDeque;
+
+use ovos_toolbox_wire::Event;
+
+use crate::clock::HostClock;
+use crate::messages::{LEASE_MS, Pulse, StopView};
+
+/// How many stops are remembered as known to the service.
+const KNOWN_STOPS: usize = 32;
+
+/// How long an emergency halt may be the echo of a stop that this mount reported.
+const ECHO_MS: u64 = 2000;
+
+/// What a mount knows.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    pub(super) boot: Option<String>,
+    pub(super) epoch: u64,
+    /// The stop that holds the toolbox on its host.
+    pub(super) stop: Option<StopView>,
+    pub(super) clock: Option<HostClock>,
+    pub(super) held: bool,
+    pub(super) commander: Option<String>,
+    pub(super) state: String,
+    /// The last event that arrived.
+    pub(super) after: Option<u64>,
+    tools: Option<u64>,
+    /// Whether the service was told that the host is there.
+    pub(super) reached: bool,
+    /// Stops that the service made, or was told of.
+    known: VecDeque<String>,
+    /// The host's clock at the last resume: what it said of a stop before is out of date.
+    resumed: u64,
+    /// Until when an emergency halt of the service may be the echo of a stop that was reported to it.
+    echo: Option<u64>,
+}
+
+/// What the service is to be told.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Told {
+    /// The host is there, for the first time or again.
+    Reached,
+    /// It did not answer for so long.
+    Lost(u64),
+    /// The host was started anew: its runs are gone.
+    NewBoot,
+    /// The toolbox is in emergency stop there, for this reason.
+    Latched(String),
+    /// The list of tools is another one.
+    ToolsChanged,
+    /// The toolbox reported something.
+    Event(Event),
+}
+
+impl View {
+    /// Takes a host's sign of life.
+    pub(super) fn hear(&mut self, pulse: &Pulse, clock: HostClock) -> Vec<Told> {
+        let mut told = Vec::new();
+        // Answers may overtake each other.
+        let is_old = self.clock.is_some_and(|newest| newest.host > pulse.clock)
+            && self.boot.as_ref() == Some(&pulse.boot);
+        if is_old {
+            return told;
+        }
+        self.clock = Some(clock);
+        if self.boot.as_ref().is_some_and(|boot| *boot != pulse.boot) {
+            told.push(Told::NewBoot);
+            (self.resumed, self.tools, self.after) = (0, None, None);
+        }
+        self.boot = Some(pulse.boot.clone());
+        if !self.reached {
+            self.reached = true;
+            told.push(Told::Reached);
+        }
+        (self.epoch, self.held) = (pulse.epoch, pulse.held);
+        self.commander.clone_from(&pulse.commander);
+        self.state.clone_from(&pulse.state);
+        let after = self.after.replace(pulse.last);
+        let fresh = pulse.events.iter().filter(|(number, _)| after.is_none_or(|after| *number > after));
+        told.extend(fresh.map(|(_, event)| Told::Event(event.clone())));
+        if self.tools != Some(pulse.tools) {
+            self.tools = Some(pulse.tools);
+            told.push(Told::ToolsChanged);
+        }
+        if pulse.clock < self.resumed {
+            return told;
+        }
+        self.stop.clone_from(&pulse.stop);
+        if let Some(stop) = &pulse.stop
+            && !self.known.contains(&stop.stop_id)
+        {
+            self.echo = Some(clock.heard + ECHO_MS);
+            self.know(stop.stop_id.clone());
+            told.push(Told::Latched(stop.reason.clone()));
+        }
+        told
+    }
+
+    /// Looks whether the host is still there.
+    pub(super) fn look(&mut self, now: u64) -> Option<Told> {
+        if !self.reached || now < self.lost_at()? {
+            return None;
+        }
+        (self.reached, self.held) = (false, false);
+        Some(Told::Lost(LEASE_MS))
+    }
+
+    /// When the host counts as lost, unless it is heard before: when the lease that its last answer confirmed has run out there.
+    fn lost_at(&self) -> Option<u64> {
+        Some(self.clock?.sent + LEASE_MS)
+    }
+
+    /// Until when the lease is asked for, by the host's clock: it lasts from the last beat that was answered, so that both sides see
+    /// its end, whichever way of the network is dark.
+    pub(super) fn lease_until(&self) -> Option<u64> {
+        Some(self.clock?.when_sent() + LEASE_MS)
+    }
+
+    /// Whether an emergency halt of the service is the echo of a stop that it was told of, and need not be sent: the toolbox is
+    /// halted and latched there. Once for each such stop; a stop that a person makes at the same moment comes beside the echo.
+    pub(super) fn is_echo(&mut self, now: u64) -> bool {
+        let echo = self.echo.take().is_some_and(|until| now < until);
+        echo && self.reached && self.stop.is_some()
+    }
+
+    /// Takes the answer to a stop of the service.
+    pub(super) fn stopped(&mut self, stop_id: &str, reason: &str) {
+        self.know(stop_id.to_owned());
+        self.stop = Some(StopView {
+            stop_id: stop_id.to_owned(),
+            reason: reason.to_owned(),
+        });
+    }
+
+    /// Takes the answer to a resume of the service.
+    pub(super) fn resumed(&mut self, clock: u64) {
+        self.resumed = clock;
+        self.stop = None;
+    }
+
+    fn know(&mut self, stop_id: String) {
+        if self.known.contains(&stop_id) {
+            return;
+        }
+        if self.known.len() == KNOWN_STOPS {
+            self.known.pop_front();
+        }
+        self.known.push_back(stop_id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pulse(clock: u64, stop: Option<&str>) -> Pulse {
+        Pulse {
+            boot: "b".to_owned(),
+            clock,
+            epoch: 0,
+            stop: stop.map(|id| StopView {
+                stop_id: id.to_owned(),
+                reason: format!("because of {id}"),
+            }),
+            held: true,
+            commander: None,
+            state: "ready".to_owned(),
+            tools: 1,
+            last: 0,
+            events: Vec::new(),
+        }
+    }
+
+    /// What is told after a pulse that was sent at `clock` by the host and arrives 10 ms later, here in the same time.
+    fn hear(view: &mut View, clock: u64, stop: Option<&str>) -> Vec<Told> {
+        let pulse = pulse(clock, stop);
+        let clock = HostClock {
+            host: clock,
+            sent: clock - 10,
+            heard: clock + 10,
+        };
+        view.hear(&pulse, clock)
+    }
+
+    fn latched(id: &str) -> Told {
+        Told::Latched(format!("because of {id}"))
+    }
+
+    #[test]
+    fn the_latch_here_follows_the_one_there_through_every_order_of_things() {
+        enum Step {
+            /// The host says this at this time, and the service is told of this stop.
+            Hear(u64, Option<&'static str>, Option<&'static str>),
+            /// The service's own stop was answered.
+            Stopped(&'static str),
+            /// A resume was answered at this time of the host.
+            Resumed(u64),
+            /// A partition.
+            Dark(u64),
+        }
+        use Step::{Dark, Hear, Resumed, Stopped};
+        let rows: [(&str, &[Step], Option<&str>); 10] = [
+            ("a stop there is told once", &[Hear(100, None, None), Hear(200, Some("s1"), Some("s1")), Hear(300, Some("s1"), None)], Some("s1")),
+            ("an own stop is not told", &[Hear(100, None, None), Stopped("s1"), Hear(200, Some("s1"), None)], Some("s1")),
+            ("a stop during a partition is told after it", &[Hear(100, None, None), Dark(700), Hear(900, Some("s1"), Some("s1"))], Some("s1")),
+            ("a stop before the first contact is told", &[Hear(100, Some("s0"), Some("s0"))], Some("s0")),
+            ("a resume there lifts it", &[Hear(100, Some("s1"), Some("s1")), Resumed(150), Hear(200, None, None)], None),
+            ("what was said before the resume does not latch again", &[Hear(100, Some("s1"), Some("s1")), Resumed(250), Hear(200, Some("s1"), None)], None),
+            ("a newer stop after the resume does", &[Hear(100, Some("s1"), Some("s1")), Resumed(150), Hear(200, Some("s2"), Some("s2"))], Some("s2")),
+            ("a newer stop in its place is told", &[Hear(100, Some("s1"), Some("s1")), Hear(200, Some("s2"), Some("s2"))], Some("s2")),
+            ("another operator's resume is seen", &[Hear(100, Some("s1"), Some("s1")), Dark(700), Hear(900, None, None)], None),
+            ("an answer that was overtaken changes nothing", &[Hear(300, Some("s1"), Some("s1")), Hear(200, None, None)], Some("s1")),
+        ];
+        for (what, steps, expected) in rows {
+            let mut view = View::default();
+            for step in steps {
+                match step {
+                    Hear(clock, stop, told) => {
+                        let heard = hear(&mut view, *clock, *stop);
+                        let latches = heard.into_iter().find(|told| matches!(told, Told::Latched(_)));
+                        assert_eq!(latches, told.map(latched), "{what}");
+                    }
+                    Stopped(id) => view.stopped(id, "a test"),
+                    Resumed(clock) => view.resumed(*clock),
+                    Dark(now) => assert_eq!(view.look(*now), Some(Told::Lost(LEASE_MS)), "{what}"),
+                }
+            }
+            assert_eq!(view.stop.map(|stop| stop.stop_id).as_deref(), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn an_echo_is_recognised_once_and_only_while_the_host_is_known_to_be_latched() {
+        for (what, resumed, lost, at, expected) in [
+            ("right after it", false, false, 200, [true, false]),
+            ("much later", false, false, 9000, [false, false]),
+            ("lifted there meanwhile", true, false, 200, [false, false]),
+            ("out of reach meanwhile", false, true, 800, [false, false]),
+        ] {
+            let mut view = View::default();
+            hear(&mut view, 100, Some("s1"));
+            if resumed {
+                hear(&mut view, 150, None);
+            }
+            if lost {
+                assert!(view.look(700).is_some());
+            }
+            let echoes = [view.is_echo(at), view.is_echo(at)];
+            assert_eq!(echoes, expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_lost_when_its_last_confirmed_lease_ends_and_found_again() {
+        let mut view = View::default();
+        assert_eq!(view.look(10_000), None, "it was never there");
+        assert!(hear(&mut view, 100, None).contains(&Told::Reached));
+        assert_eq!(view.look(90 + LEASE_MS - 1), None);
+        assert_eq!(view.look(90 + LEASE_MS), Some(Told::Lost(LEASE_MS)));
+        assert!(!view.held);
+        assert_eq!(view.look(90 + LEASE_MS), None, "told once");
+        assert!(hear(&mut view, 1000, None).contains(&Told::Reached));
+        // By the host's clock the lease never ends later than this side counts it as lost.
+        assert!(view.lease_until().unwrap() <= 1000 + LEASE_MS);
+        let mut other = pulse(50, None);
+        other.boot = "c".to_owned();
+        let clock = HostClock { host: 50, sent: 1100, heard: 1110 };
+        assert!(view.hear(&other, clock).contains(&Told::NewBoot));
+    }
+}
