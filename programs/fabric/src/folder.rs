@@ -193,8 +193,9 @@ pub(crate) fn wall_clock() -> u64 {
 /// # Errors
 /// The file cannot be written.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), String> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    if !folder.as_os_str().is_empty() && !folder.exists() {
+    let path = &std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let folder = path.parent().unwrap_or(path);
+    if !folder.exists() {
         let made = fs::create_dir_all(folder)
             .and_then(|()| fs::set_permissions(folder, fs::Permissions::from_mode(0o700)));
         made.map_err(|error| format!("make {}: {error}", folder.display()))?;

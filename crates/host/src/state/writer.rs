@@ -82,7 +82,7 @@ impl Outcome {
 
 impl StateWriter {
     /// A writer, and the side of its thread, which has to be started.
-        pub fn new() -> (Arc<Self>, Work) {
+    pub fn new() -> (Arc<Self>, Work) {
         let wanted: Arc<Mutex<NewestState>> = Arc::default();
         let (wake, woken) = mpsc::channel(1);
         let (report, written) = watch::channel(WriteOutcomes::default());

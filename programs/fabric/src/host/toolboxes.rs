@@ -65,7 +65,6 @@ struct Room {
 /// What a mount is told of a toolbox.
 pub(super) struct RoomView {
     pub(super) description: String,
-    pub(super) generation: u64,
     pub(super) state: String,
     pub(super) tools: usize,
     pub(super) version: u64,
@@ -243,7 +242,6 @@ impl Toolboxes {
         let room = rooms.get(id)?;
         Some(RoomView {
             description: room.description.clone(),
-            generation: room.generation,
             state: room.state.clone(),
             tools: room.tools.len(),
             version: room.version,
