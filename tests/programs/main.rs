@@ -8,6 +8,7 @@
     reason = "a failed test panics and prints"
 )]
 
+mod fabric;
 mod guarded;
 mod hostile;
 mod in_rust;

@@ -51,7 +51,13 @@ pub(crate) fn init(folder: &Folder, name: &str, days: u64) -> Result<String, Str
 ///
 /// # Errors
 /// The authority is not here, or a file cannot be written.
-pub(crate) fn invite(folder: &Folder, name: &str, role: Role, days: u64, to: &Path) -> Result<String, String> {
+pub(crate) fn invite(
+    folder: &Folder,
+    name: &str,
+    role: Role,
+    days: u64,
+    to: &Path,
+) -> Result<String, String> {
     check_name(name)?;
     let identity = folder.identity().map_err(|error| error.to_string())?;
     let key = fs::read_to_string(folder.authority_key()).map_err(|error| {
@@ -157,7 +163,9 @@ fn issue(
         ExtendedKeyUsagePurpose::ServerAuth,
         ExtendedKeyUsagePurpose::ClientAuth,
     ];
-    let certificate = params.signed_by(&key, issuer).map_err(|error| error.to_string())?;
+    let certificate = params
+        .signed_by(&key, issuer)
+        .map_err(|error| error.to_string())?;
     let seconds = |time: OffsetDateTime| u64::try_from(time.unix_timestamp()).unwrap_or(0);
     Ok(MachineFiles {
         identity: Identity {
@@ -204,7 +212,10 @@ mod tests {
         let folder = |name: &str| Folder::new(Some(dir.path().join(name)));
         let (robot, laptop) = (folder("robot"), folder("laptop"));
         let file = dir.path().join("laptop.fabric");
-        assert!(invite(&robot, "laptop", Role::Operator, 30, &file).is_err(), "no authority yet");
+        assert!(
+            invite(&robot, "laptop", Role::Operator, 30, &file).is_err(),
+            "no authority yet"
+        );
         init(&robot, "robot1", 30).unwrap();
         assert!(init(&robot, "robot1", 30).is_err(), "twice");
         invite(&robot, "laptop", Role::Operator, 30, &file).unwrap();
@@ -213,7 +224,10 @@ mod tests {
         assert_eq!(robot.peers().now().role("laptop"), Some(Role::Operator));
         assert!(join(&robot, &file).is_err(), "the authority joins no fabric");
         let third = dir.path().join("third.fabric");
-        assert!(invite(&laptop, "third", Role::Viewer, 30, &third).is_err(), "not the authority");
+        assert!(
+            invite(&laptop, "third", Role::Viewer, 30, &third).is_err(),
+            "not the authority"
+        );
         fs::write(&third, r#"{"code": "rm -rf /"}"#).unwrap();
         assert!(join(&laptop, &third).is_err(), "something else");
         revoke(&robot, "laptop").unwrap();

@@ -258,7 +258,10 @@ mod tests {
         assert_eq!((mode(folder.path()), mode(&folder.key())), (0o700, 0o600));
         assert!(matches!(folder.valid_identity(), Err(FolderError::Validity(_))));
         fs::set_permissions(folder.key(), fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(folder.identity(), Err(FolderError::Open { mode: 0o640, .. })));
+        assert!(matches!(
+            folder.identity(),
+            Err(FolderError::Open { mode: 0o640, .. })
+        ));
         fs::set_permissions(folder.key(), fs::Permissions::from_mode(0o600)).unwrap();
         fs::remove_file(folder.certificate()).unwrap();
         assert!(matches!(folder.identity(), Err(FolderError::File { .. })));

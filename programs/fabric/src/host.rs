@@ -70,7 +70,8 @@ pub(crate) struct Arguments {
 /// What is wrong, and what to do.
 pub(crate) fn run(folder: &Folder, file: Option<PathBuf>, arguments: &Arguments) -> Result<(), String> {
     let identity = folder.valid_identity().map_err(|error| error.to_string())?;
-    let listen: Result<Vec<String>, String> = arguments.listen.iter().map(|address| endpoint(address)).collect();
+    let listen: Result<Vec<String>, String> =
+        arguments.listen.iter().map(|address| endpoint(address)).collect();
     let listen = listen?;
     let overrides = Overrides {
         config: file,
@@ -178,10 +179,17 @@ impl Hosting {
             .link_events_listener()
             .history(false)
             .callback(move |event| {
-                let name = event.link().auth_identifier().unwrap_or("without a name").to_owned();
+                let name = event
+                    .link()
+                    .auth_identifier()
+                    .unwrap_or("without a name")
+                    .to_owned();
                 if event.kind() == SampleKind::Put && desk.peers.now().role(&name).is_none() {
                     desk.strangers.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    tracing::warn!(name, "a machine that is not a peer of this host connected; it gets nothing");
+                    tracing::warn!(
+                        name,
+                        "a machine that is not a peer of this host connected; it gets nothing"
+                    );
                 }
             })
             .background()
@@ -198,7 +206,11 @@ impl Hosting {
             Some(format!("  {id}: {} tools, {}\n", room.tools, room.state))
         });
         let toolboxes: String = toolboxes.collect();
-        let empty = if toolboxes.is_empty() { "  no toolboxes: see --plugins and --simulators\n" } else { "" };
+        let empty = if toolboxes.is_empty() {
+            "  no toolboxes: see --plugins and --simulators\n"
+        } else {
+            ""
+        };
         println!(
             "host {} is ready on {}\n{toolboxes}{empty}",
             self.desk.identity.name,
@@ -265,6 +277,8 @@ impl Hosting {
 
 impl std::fmt::Debug for Hosting {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hosting").field("listen", &self.listen).finish_non_exhaustive()
+        f.debug_struct("Hosting")
+            .field("listen", &self.listen)
+            .finish_non_exhaustive()
     }
 }

@@ -56,7 +56,10 @@ pub(crate) fn configured(file: Option<PathBuf>) -> Result<Vec<HostAddress>, Stri
 fn mounted(args: &[String]) -> Option<HostAddress> {
     let at = args.iter().position(|arg| arg == "mount")?;
     let rest = args.get(at + 1..)?;
-    let address = rest.iter().position(|arg| arg == "--at").and_then(|at| rest.get(at + 1));
+    let address = rest
+        .iter()
+        .position(|arg| arg == "--at")
+        .and_then(|at| rest.get(at + 1));
     let address = address.cloned().or_else(|| {
         let joined = rest.iter().find_map(|arg| arg.strip_prefix("--at="));
         joined.map(str::to_owned)
@@ -165,9 +168,15 @@ fn look_at_host(found: &mut Findings, folder: &Folder, identity: &Identity, host
     let asked = Instant::now();
     let (told, hello) = channel();
     let ask = Ask::Hello(Versions::own());
-    line.ask(Right::Read, Way::Urgent, PATIENCE, &ask, move |answer: Option<Answer<Hello>>| {
-        _ = told.send(answer);
-    });
+    line.ask(
+        Right::Read,
+        Way::Urgent,
+        PATIENCE,
+        &ask,
+        move |answer: Option<Answer<Hello>>| {
+            _ = told.send(answer);
+        },
+    );
     let answer = hello.recv_timeout(PATIENCE).ok().flatten();
     let took = asked.elapsed();
     match answer {
@@ -243,9 +252,10 @@ fn look_at_hello(found: &mut Findings, identity: &Identity, host: &str, hello: &
     }
     for toolbox in &hello.toolboxes {
         let commander = toolbox.commander.as_deref().unwrap_or("nobody");
-        let stop = toolbox.stop.as_ref().map(|stop| {
-            format!(", in EMERGENCY STOP {} ({})", stop.stop_id, stop.reason)
-        });
+        let stop = toolbox
+            .stop
+            .as_ref()
+            .map(|stop| format!(", in EMERGENCY STOP {} ({})", stop.stop_id, stop.reason));
         found.good(&format!(
             "toolbox {}: {} tools, {}, commanded by {commander}{}",
             toolbox.id,

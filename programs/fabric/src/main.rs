@@ -34,7 +34,11 @@ const EXIT_WRONG: u8 = 1;
 
 /// Toolboxes of other machines as toolboxes of this one.
 #[derive(Debug, Parser)]
-#[command(name = "ovos-tools fabric", version, after_help = "The page docs/several-machines.md shows two machines step by step.")]
+#[command(
+    name = "ovos-tools fabric",
+    version,
+    after_help = "The page docs/several-machines.md shows two machines step by step."
+)]
 struct CommandLine {
     /// The fabric folder [default: ovos-tools/fabric in the user's configuration folder]
     #[arg(long, global = true, value_name = "DIR")]
@@ -134,7 +138,12 @@ fn main() -> ExitCode {
     }
     let done = match command {
         Command::Init { name, days } => authority::init(&folder, &name, days),
-        Command::Invite { name, role, days, out } => {
+        Command::Invite {
+            name,
+            role,
+            days,
+            out,
+        } => {
             let to = out.unwrap_or_else(|| PathBuf::from(format!("{name}.fabric")));
             authority::invite(&folder, &name, role, days, &to)
         }
@@ -143,10 +152,14 @@ fn main() -> ExitCode {
         Command::Revoke { name } => authority::revoke(&folder, &name),
         Command::Host(arguments) => host::run(&folder, config, &arguments).map(|()| String::new()),
         Command::Mount(arguments) => return mount::run(folder, arguments),
-        Command::Status => inspect::configured(config).map(|hosts| (hosts, folder)).and_then(show),
+        Command::Status => inspect::configured(config)
+            .map(|hosts| (hosts, folder))
+            .and_then(show),
         Command::Doctor { host, address } => match host.zip(address) {
             Some((host, address)) => show((vec![HostAddress { host, address }], folder)),
-            None => inspect::configured(config).map(|hosts| (hosts, folder)).and_then(show),
+            None => inspect::configured(config)
+                .map(|hosts| (hosts, folder))
+                .and_then(show),
         },
     };
     match done {
@@ -158,5 +171,9 @@ fn main() -> ExitCode {
 /// What was found, as an error if something is wrong.
 fn show((hosts, folder): (Vec<HostAddress>, Folder)) -> Result<String, String> {
     let found = inspect::look(&folder, &hosts);
-    if found.is_well { Ok(found.text) } else { Err(found.text) }
+    if found.is_well {
+        Ok(found.text)
+    } else {
+        Err(found.text)
+    }
 }

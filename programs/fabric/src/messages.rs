@@ -100,7 +100,11 @@ pub(crate) enum Ask {
         report: Raw<Report>,
     },
     /// Asks a run to end; answered by `null`.
-    Cancel { toolbox: String, mount: String, run: u64 },
+    Cancel {
+        toolbox: String,
+        mount: String,
+        run: u64,
+    },
     /// Ends motion without an emergency; answered by `null`.
     Halt {
         toolbox: String,
@@ -323,7 +327,10 @@ mod tests {
     #[test]
     fn keys_name_who_asks_and_the_right_and_nothing_else_does() {
         for right in Right::ALL {
-            assert_eq!(parse_key(&key("robot1", "laptop", right)), Some(("laptop", right)));
+            assert_eq!(
+                parse_key(&key("robot1", "laptop", right)),
+                Some(("laptop", right))
+            );
         }
         for wrong in ["", "read", "ovos-tools/v1/robot1/laptop/write", "a/b/"] {
             assert_eq!(parse_key(wrong), None, "{wrong}");

@@ -33,7 +33,7 @@ use crate::messages::{
 use line::{Line, Way};
 use runs::Runs;
 use stops::{Stops, tell};
-use view::{Told, View};
+use view::{News, View};
 
 /// How long a question about a call may take; the service waits 1 s for it.
 const QUESTION: Duration = Duration::from_millis(900);
@@ -142,7 +142,9 @@ struct Lists {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("toolbox", &self.toolbox).finish_non_exhaustive()
+        f.debug_struct("Shared")
+            .field("toolbox", &self.toolbox)
+            .finish_non_exhaustive()
     }
 }
 
@@ -164,7 +166,10 @@ impl Mount {
             is_closed: AtomicBool::new(false),
             is_doubtful: AtomicBool::new(false),
         });
-        for (name, work) in [("beats", Shared::beats as fn(&Arc<Shared>)), ("watch", Shared::watch)] {
+        for (name, work) in [
+            ("beats", Shared::beats as fn(&Arc<Shared>)),
+            ("watch", Shared::watch),
+        ] {
             let shared = shared.clone();
             thread::Builder::new()
                 .name(name.to_owned())
@@ -210,12 +215,17 @@ impl Shared {
         });
         let this = self.clone();
         let limit = Duration::from_secs(5);
-        self.line
-            .ask(Right::Read, Way::Urgent, limit, &ask, move |answer: Option<Answer<Pulse>>| match answer {
+        self.line.ask(
+            Right::Read,
+            Way::Urgent,
+            limit,
+            &ask,
+            move |answer: Option<Answer<Pulse>>| match answer {
                 Some(Answer::Ok(pulse)) => this.hear(&pulse, sent),
                 Some(refused) => this.complain(&failure_of(refused).message),
                 None => {}
-            });
+            },
+        );
     }
 
     /// Takes a sign of life of the host.
@@ -234,13 +244,17 @@ impl Shared {
     }
 
     /// Tells the service what follows.
-    fn tell(self: &Arc<Self>, told: Told, now: u64) {
+    fn tell(self: &Arc<Self>, told: News, now: u64) {
         let host = &self.line.host;
         match told {
-            Told::Reached => {
+            News::Reached => {
                 self.trouble.lock().clear();
                 self.is_doubtful.store(true, Ordering::SeqCst);
-                self.event("backend", Severity::Info, json!({ "state": "ready", "reason": format!("host `{host}` is reached") }));
+                self.event(
+                    "backend",
+                    Severity::Info,
+                    json!({ "state": "ready", "reason": format!("host `{host}` is reached") }),
+                );
                 let backends: Vec<Event> = self.backends.lock().values().cloned().collect();
                 for backend in backends {
                     self.link.event(&backend);
@@ -248,7 +262,7 @@ impl Shared {
                 self.greet();
                 self.answer_lists();
             }
-            Told::Lost(limit) => {
+            News::Lost(limit) => {
                 let text = format!("host `{host}` was not heard for {limit} ms");
                 let moved = self.runs.lock().are_moving();
                 self.runs.lock().lose_all(now, &self.lost(&text));
@@ -258,18 +272,18 @@ impl Shared {
                 }
                 self.complain(&text);
             }
-            Told::NewBoot => {
+            News::NewBoot => {
                 self.is_doubtful.store(true, Ordering::SeqCst);
                 let text = format!("host `{host}` was started anew");
                 self.runs.lock().lose_all(now, &self.lost(&text));
                 self.backends.lock().clear();
                 self.greet();
             }
-            Told::Latched(reason) => {
+            News::Latched(reason) => {
                 let reason = format!("on host `{host}`: {reason}");
                 self.event("latched", Severity::Error, json!({ "reason": reason }));
             }
-            Told::ToolsChanged => {
+            News::ToolsChanged => {
                 let tell = {
                     let mut lists = self.lists.lock();
                     lists.last = None;
@@ -279,7 +293,7 @@ impl Shared {
                     self.event("tools_changed", Severity::Info, json!({}));
                 }
             }
-            Told::Event(event) => self.pass_on(event),
+            News::Event(event) => self.pass_on(event),
         }
     }
 
@@ -300,13 +314,19 @@ impl Shared {
     fn greet(self: &Arc<Self>) {
         let this = self.clone();
         let ask = Ask::Hello(Versions::own());
-        self.line
-            .ask(Right::Read, Way::Urgent, QUESTION, &ask, move |answer: Option<Answer<messages::Hello>>| {
+        self.line.ask(
+            Right::Read,
+            Way::Urgent,
+            QUESTION,
+            &ask,
+            move |answer: Option<Answer<messages::Hello>>| {
                 let name = &this.line.identity.name;
                 match answer {
                     Some(Answer::Ok(hello)) => {
                         match Versions::own().agree(name, &hello.versions, &this.line.host) {
-                            Ok(_) => this.commands.store(Right::Command.is_of(hello.role), Ordering::SeqCst),
+                            Ok(_) => this
+                                .commands
+                                .store(Right::Command.is_of(hello.role), Ordering::SeqCst),
                             Err(why) => this.complain(&why),
                         }
                     }
@@ -314,7 +334,8 @@ impl Shared {
                     // Lost on the way; asked again with the next beat that is answered.
                     None => this.view.lock().reached = false,
                 }
-            });
+            },
+        );
     }
 
     /// Says once why there is no contact.
@@ -325,7 +346,11 @@ impl Shared {
         }
         *trouble = why.to_owned();
         drop(trouble);
-        self.event("backend", Severity::Warning, json!({ "state": "unreachable", "reason": why }));
+        self.event(
+            "backend",
+            Severity::Warning,
+            json!({ "state": "unreachable", "reason": why }),
+        );
     }
 
     fn event(&self, kind: &str, severity: Severity, data: serde_json::Value) {
@@ -351,7 +376,9 @@ impl Shared {
             }
             let lost_at = {
                 let view = self.view.lock();
-                view.clock.filter(|_| !view.reached).map(|clock| clock.sent + messages::LEASE_MS)
+                view.clock
+                    .filter(|_| !view.reached)
+                    .map(|clock| clock.sent + messages::LEASE_MS)
             };
             self.runs.lock().end_lost(None, lost_at, now);
             self.give_up_lists(at);
@@ -424,8 +451,12 @@ impl Shared {
             toolbox: self.toolbox.clone(),
         };
         let limit = Duration::from_secs(5);
-        self.line
-            .ask(Right::Read, Way::Data, limit, &ask, move |answer: Option<Answer<Raw<ToolList>>>| {
+        self.line.ask(
+            Right::Read,
+            Way::Data,
+            limit,
+            &ask,
+            move |answer: Option<Answer<Raw<ToolList>>>| {
                 let mut lists = this.lists.lock();
                 let listed = match answer {
                     Some(Answer::Ok(list)) => {
@@ -437,7 +468,8 @@ impl Shared {
                 };
                 drop(lists);
                 reply(listed);
-            });
+            },
+        );
     }
 
     /// Asks about a call.
@@ -446,20 +478,29 @@ impl Shared {
             return reply(Err(self.not_reached().into()));
         }
         let this = self.clone();
-        self.line
-            .ask(Right::Read, Way::Data, QUESTION, ask, move |answer: Option<Answer<T>>| {
+        self.line.ask(
+            Right::Read,
+            Way::Data,
+            QUESTION,
+            ask,
+            move |answer: Option<Answer<T>>| {
                 reply(match answer {
                     Some(Answer::Ok(value)) => Ok(value),
                     Some(refused) => Err(failure_of(refused).into()),
                     None => Err(this.not_reached().into()),
                 });
-            });
+            },
+        );
     }
 
     fn not_reached(&self) -> Failure {
         let (host, at) = (&self.line.host, &self.line.endpoint);
         let trouble = self.trouble.lock().clone();
-        let why = if trouble.is_empty() { "it does not answer" } else { &trouble };
+        let why = if trouble.is_empty() {
+            "it does not answer"
+        } else {
+            &trouble
+        };
         Failure::new(
             FailureKind::ToolboxUnavailable,
             format!("host `{host}` ({at}) is not reached: {why}"),
@@ -543,7 +584,9 @@ impl Toolbox for Mount {
         let known = {
             let view = shared.view.lock();
             let reached = view.clock.filter(|_| view.reached);
-            reached.zip(view.boot.clone()).map(|(clock, boot)| (clock, boot, view.epoch, view.held))
+            reached
+                .zip(view.boot.clone())
+                .map(|(clock, boot)| (clock, boot, view.epoch, view.held))
         };
         let Some((clock, boot, epoch, held)) = known else {
             return run.fail(&shared.not_reached());
@@ -572,18 +615,20 @@ impl Toolbox for Mount {
             return;
         }
         let this = shared.clone();
-        shared.line.ask_many(right, Way::Data, RUN, &ask, move |word| match word {
-            Some(word) => {
-                if let Ok(word) = serde_json::from_slice(word) {
-                    this.finish(number, word, steps.as_ref(), folder.as_deref());
+        shared
+            .line
+            .ask_many(right, Way::Data, RUN, &ask, move |word| match word {
+                Some(word) => {
+                    if let Ok(word) = serde_json::from_slice(word) {
+                        this.finish(number, word, steps.as_ref(), folder.as_deref());
+                    }
                 }
-            }
-            None => {
-                let text = format!("the line to host `{}` was lost", this.line.host);
-                let lost = this.lost(&text);
-                this.runs.lock().lose(number, clock::now_ms(), &lost);
-            }
-        });
+                None => {
+                    let text = format!("the line to host `{}` was lost", this.line.host);
+                    let lost = this.lost(&text);
+                    this.runs.lock().lose(number, clock::now_ms(), &lost);
+                }
+            });
     }
 
     fn cancel(&self, number: u64) -> Option<Later> {
@@ -616,15 +661,19 @@ impl Toolbox for Mount {
             toolbox: shared.toolbox.clone(),
             subsystems: halt.subsystems,
         };
-        shared
-            .line
-            .ask(Right::Read, Way::Urgent, ORDER, &ask, move |answer: Option<Answer<()>>| {
+        shared.line.ask(
+            Right::Read,
+            Way::Urgent,
+            ORDER,
+            &ask,
+            move |answer: Option<Answer<()>>| {
                 reply(match answer {
                     Some(Answer::Ok(())) => Ok(()),
                     Some(refused) => Err(failure_of(refused).into()),
                     None => Err(this.not_reached().into()),
                 });
-            });
+            },
+        );
     }
 
     fn resume(&self, reply: Reply<()>) {
@@ -676,9 +725,15 @@ impl Toolbox for Mount {
             mount: shared.mount.clone(),
         };
         let (told, answered) = std::sync::mpsc::channel();
-        shared.line.ask(Right::Read, Way::Urgent, ORDER, &ask, move |_: Option<Answer<()>>| {
-            _ = told.send(());
-        });
+        shared.line.ask(
+            Right::Read,
+            Way::Urgent,
+            ORDER,
+            &ask,
+            move |_: Option<Answer<()>>| {
+                _ = told.send(());
+            },
+        );
         let closing = thread::Builder::new().name("close".to_owned()).spawn(move || {
             _ = answered.recv_timeout(ORDER);
             closed(true);
@@ -692,11 +747,13 @@ impl Toolbox for Mount {
 /// The failure of an answer that is none.
 pub(crate) fn failure_of<T>(answer: Answer<T>) -> Failure {
     match answer {
-        Answer::Error(failure) | Answer::Lost(failure) => {
-            serde_json::from_str(failure.text()).unwrap_or_else(|error| {
-                Failure::new(FailureKind::InternalError, format!("an unreadable failure: {error}"))
-            })
-        }
+        Answer::Error(failure) | Answer::Lost(failure) => serde_json::from_str(failure.text())
+            .unwrap_or_else(|error| {
+                Failure::new(
+                    FailureKind::InternalError,
+                    format!("an unreadable failure: {error}"),
+                )
+            }),
         Answer::Ok(_) => Failure::new(FailureKind::InternalError, "it did not fail"),
     }
 }

@@ -49,13 +49,19 @@ pub(crate) fn endpoint(written: &str) -> Result<String, String> {
     };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]%".contains(&byte);
     if address.is_empty() || !address.bytes().all(is_plain) {
-        return Err(format!("{written:?} is not an address; write HOST or HOST:{PORT}"));
+        return Err(format!(
+            "{written:?} is not an address; write HOST or HOST:{PORT}"
+        ));
     }
     let has_port = match address.rsplit_once(']') {
         Some((_, after)) => after.starts_with(':'),
         None => address.contains(':'),
     };
-    let port = if has_port { String::new() } else { format!(":{PORT}") };
+    let port = if has_port {
+        String::new()
+    } else {
+        format!(":{PORT}")
+    };
     Ok(format!("tls/{address}{port}"))
 }
 

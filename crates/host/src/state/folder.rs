@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::writer::Store;
-use engine::StopRecord;
 use crate::process::descriptors;
+use engine::StopRecord;
 
 /// Which toolboxes are in emergency stop. Replaced by write and rename, and synced to the disk before success is
 /// reported.

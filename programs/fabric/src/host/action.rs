@@ -121,9 +121,7 @@ fn of_report(report: Report, cause: Option<Cause>) -> RunEnd {
     match line.outcome {
         Outcome::Completed => RunEnd::Output(Raw::of(&line.output.unwrap_or_default())),
         Outcome::Cancelled => RunEnd::Cancelled,
-        Outcome::TimedOut | Outcome::Abandoned => {
-            RunEnd::Error(Raw::of(&failure(FailureKind::TimeoutError)))
-        }
+        Outcome::TimedOut | Outcome::Abandoned => RunEnd::Error(Raw::of(&failure(FailureKind::TimeoutError))),
         Outcome::Failed | Outcome::Skipped => RunEnd::Error(Raw::of(&failure(FailureKind::RuntimeError))),
     }
 }

@@ -54,7 +54,9 @@ fn read(folder: &Path, path: &str, limit: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::from(file).take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        return Err(std::io::Error::other("the files of an answer have 8 MiB together"));
+        return Err(std::io::Error::other(
+            "the files of an answer have 8 MiB together",
+        ));
     }
     Ok(bytes)
 }
@@ -74,10 +76,20 @@ mod tests {
         std::os::unix::fs::symlink("../secret", folder.join("link")).unwrap();
         let item = |path: &str| json!({ "type": "image", "mime_type": "image/png", "path": path });
         let outside = dir.path().join("secret");
-        let items = ["front.png", "../secret", "link", "missing", ".", outside.to_str().unwrap()];
+        let items = [
+            "front.png",
+            "../secret",
+            "link",
+            "missing",
+            ".",
+            outside.to_str().unwrap(),
+        ];
         let found = carried(items.map(item).to_vec(), &folder);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].data.as_deref(), Some(STANDARD.encode("picture").as_str()));
+        assert_eq!(
+            found[0].data.as_deref(),
+            Some(STANDARD.encode("picture").as_str())
+        );
         let text = json!({ "type": "text", "mime_type": "text/plain", "data": "hello" });
         assert_eq!(carried(vec![text], &folder)[0].data.as_deref(), Some("hello"));
     }

@@ -59,7 +59,9 @@ pub(super) struct Desk {
 impl Desk {
     /// Takes a query.
     pub(super) fn take(self: &Arc<Self>, query: Query) {
-        let Some((peer, right)) = parse_key(query.key_expr().as_str()) else { return };
+        let Some((peer, right)) = parse_key(query.key_expr().as_str()) else {
+            return;
+        };
         let peer = peer.to_owned();
         // The access control of the session has let it through; what has changed since is seen here.
         let role = self.peers.now().role(&peer);
@@ -68,12 +70,18 @@ impl Desk {
             refuse(&query, FailureKind::PermissionError, &refused);
             return;
         };
-        let payload = query.payload().map(|payload| payload.to_bytes()).unwrap_or_default();
+        let payload = query
+            .payload()
+            .map(|payload| payload.to_bytes())
+            .unwrap_or_default();
         let ask = match serde_json::from_slice::<Ask>(&payload) {
             Ok(ask) => ask,
             Err(error) => {
                 let own = env!("CARGO_PKG_VERSION");
-                let text = format!("host `{}` (release {own}) does not know what it is asked: {error}", self.identity.name);
+                let text = format!(
+                    "host `{}` (release {own}) does not know what it is asked: {error}",
+                    self.identity.name
+                );
                 refuse(&query, FailureKind::ValueError, &text);
                 return;
             }
@@ -115,7 +123,10 @@ impl Desk {
                     let plan = async {
                         let args = read(&args)?;
                         let (copy, _) = this.toolboxes.serving(&toolbox)?;
-                        copy.toolbox.plan(&tool, &args).await.map_err(NoAnswer::into_failure)
+                        copy.toolbox
+                            .plan(&tool, &args)
+                            .await
+                            .map_err(NoAnswer::into_failure)
                     };
                     this.send(&peer, &query, &Answer::from(plan.await));
                 });
@@ -139,7 +150,11 @@ impl Desk {
             }
             Ask::Resume { toolbox, stop_id } => {
                 if right != Right::Resume {
-                    refuse(&query, FailureKind::PermissionError, "only an operator lifts an emergency stop");
+                    refuse(
+                        &query,
+                        FailureKind::PermissionError,
+                        "only an operator lifts an emergency stop",
+                    );
                     return;
                 }
                 let this = self.clone();
@@ -148,9 +163,11 @@ impl Desk {
                     let by = format!("{peer} (operator)");
                     let resumed = this.toolboxes.engine.resume(&toolbox, &stop_id, &by).await;
                     this.toolboxes.keep();
-                    let done = resumed.map(|()| ResumeDone { clock: clock::now_ms() });
-                    let done = done
-                        .map_err(|error| Failure::new(FailureKind::EmergencyStop, error.to_string()));
+                    let done = resumed.map(|()| ResumeDone {
+                        clock: clock::now_ms(),
+                    });
+                    let done =
+                        done.map_err(|error| Failure::new(FailureKind::EmergencyStop, error.to_string()));
                     this.send(&peer, &query, &Answer::from(done));
                 });
             }
@@ -308,14 +325,19 @@ impl Desk {
                 let unreached = match tokio::time::timeout(HALT, halted).await {
                     Ok(Ok(())) => None,
                     Ok(Err(why)) => Some(why.to_string()),
-                    Err(_) => Some(format!("its halt was not answered within {} ms", HALT.as_millis())),
+                    Err(_) => Some(format!(
+                        "its halt was not answered within {} ms",
+                        HALT.as_millis()
+                    )),
                 };
                 let stop_id = holder.stop_id;
                 this.stopped(&id, StopDone { stop_id, unreached }, &query);
             });
             return;
         }
-        let stopped = self.toolboxes.stop(&StopTarget::Toolboxes(vec![toolbox.clone()]), &reason);
+        let stopped = self
+            .toolboxes
+            .stop(&StopTarget::Toolboxes(vec![toolbox.clone()]), &reason);
         self.spawn(async move {
             let stopped = stopped.await;
             let own = stopped.iter().find(|stopped| stopped.toolbox_id == toolbox);
@@ -348,7 +370,10 @@ impl Desk {
         self.spawn(async move {
             let (end, content) = match checked {
                 Err(failure) => (RunEnd::Error(Raw::of(&failure)), Vec::new()),
-                Ok(effect) => this.run(&peer, role, &call_id, effect, received, ask, &query).await,
+                Ok(effect) => {
+                    this.run(&peer, role, &call_id, effect, received, ask, &query)
+                        .await
+                }
             };
             this.send(&peer, &query, &RunWord::Ended { end, content });
         });
@@ -360,11 +385,15 @@ impl Desk {
         let (name, toolbox) = (&self.identity.name, &ask.toolbox);
         let tool = &ask.start.call.tool;
         let Some(known) = self.toolboxes.tool(toolbox, tool) else {
-            return permission(format!("host `{name}` does not offer `{tool}` of toolbox `{toolbox}`"));
+            return permission(format!(
+                "host `{name}` does not offer `{tool}` of toolbox `{toolbox}`"
+            ));
         };
         let effect = ask.start.action.effect;
         if matches!(known.effect, Effect::Stop | Effect::Resume) {
-            return permission(format!("`{tool}` stops or resumes; host `{name}` takes these as such"));
+            return permission(format!(
+                "`{tool}` stops or resumes; host `{name}` takes these as such"
+            ));
         }
         let now = clock::now_ms();
         let reads = known.effect == Effect::Read && effect == Effect::Read;
@@ -376,8 +405,12 @@ impl Desk {
             if !leases.holds(toolbox, &ask.mount, now) {
                 let other = leases.commander(toolbox).filter(|other| *other != peer);
                 let text = match other {
-                    Some(other) => format!("`{other}` commands `{toolbox}` of host `{name}` now; others may read and stop"),
-                    None => format!("`{peer}` does not hold the lease of `{toolbox}` of host `{name}`; it was lost, ask again"),
+                    Some(other) => format!(
+                        "`{other}` commands `{toolbox}` of host `{name}` now; others may read and stop"
+                    ),
+                    None => format!(
+                        "`{peer}` does not hold the lease of `{toolbox}` of host `{name}`; it was lost, ask again"
+                    ),
                 };
                 return Err(Failure::new(FailureKind::BusyError, text));
             }
@@ -392,13 +425,19 @@ impl Desk {
         if now > ask.until {
             return Err(Failure::new(
                 FailureKind::TimeoutError,
-                format!("the start reached host `{name}` {} ms too late, so it was not begun", now - ask.until),
+                format!(
+                    "the start reached host `{name}` {} ms too late, so it was not begun",
+                    now - ask.until
+                ),
             ));
         }
         Ok(effect)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one start, each of its own type")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one start, each of its own type"
+    )]
     async fn run(
         self: &Arc<Self>,
         peer: &str,
@@ -430,7 +469,13 @@ impl Desk {
             timeout_ms: Some(call.deadline_ms),
             effect: Some(effect),
         };
-        let plan = match Plan::new(vec![planned], Defaults { effect, timeout: limit }) {
+        let plan = match Plan::new(
+            vec![planned],
+            Defaults {
+                effect,
+                timeout: limit,
+            },
+        ) {
             Ok(plan) => plan,
             Err(why) => return error(&Failure::new(FailureKind::PlanError, why.to_string())),
         };

@@ -88,7 +88,10 @@ mod tests {
     fn one_commands_at_a_time_until_its_lease_has_run_out_and_was_ended() {
         let mut leases = Leases::default();
         assert!(leases.renew("arm", "a", "laptop", 1400, 1000));
-        assert!(!leases.renew("arm", "b", "tablet", 1500, 1100), "another commands");
+        assert!(
+            !leases.renew("arm", "b", "tablet", 1500, 1100),
+            "another commands"
+        );
         assert!(leases.renew("base", "b", "tablet", 1500, 1100), "another toolbox");
         assert_eq!(leases.commander("arm"), Some("laptop"));
         assert!(leases.holds("arm", "a", 1399) && !leases.holds("arm", "a", 1400));
@@ -97,7 +100,10 @@ mod tests {
         assert!(!leases.renew("arm", "b", "tablet", 1900, 1400));
         let expired = leases.take_expired(1400);
         assert_eq!(expired.len(), 1);
-        assert_eq!((expired[0].0.as_str(), expired[0].1.peer.as_str()), ("arm", "laptop"));
+        assert_eq!(
+            (expired[0].0.as_str(), expired[0].1.peer.as_str()),
+            ("arm", "laptop")
+        );
         assert!(leases.renew("arm", "b", "tablet", 1900, 1401));
         leases.leave("arm", "a");
         assert!(leases.holds("arm", "b", 1402), "only its holder gives it back");
@@ -108,11 +114,20 @@ mod tests {
     #[test]
     fn a_renewal_that_was_held_up_extends_nothing() {
         let mut leases = Leases::default();
-        assert!(!leases.renew("arm", "a", "laptop", 900, 1000), "it is over already");
+        assert!(
+            !leases.renew("arm", "a", "laptop", 900, 1000),
+            "it is over already"
+        );
         assert!(leases.renew("arm", "a", "laptop", 1300, 1000));
-        assert!(leases.renew("arm", "a", "laptop", 1200, 1100), "an older one, out of order");
+        assert!(
+            leases.renew("arm", "a", "laptop", 1200, 1100),
+            "an older one, out of order"
+        );
         assert!(leases.holds("arm", "a", 1299));
-        assert!(leases.renew("arm", "a", "laptop", 99_999, 1200), "whatever it asks for");
+        assert!(
+            leases.renew("arm", "a", "laptop", 99_999, 1200),
+            "whatever it asks for"
+        );
         assert!(leases.holds("arm", "a", 1699) && !leases.holds("arm", "a", 1700));
     }
 }

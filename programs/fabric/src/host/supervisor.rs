@@ -48,7 +48,10 @@ pub(super) fn supervise(
         looked = now;
         // Before any sign of life is taken: those that waited meanwhile are of before.
         let lost = if paused > FROZEN_MS {
-            tracing::warn!(paused, "this host did not run for a while: nothing of before goes on");
+            tracing::warn!(
+                paused,
+                "this host did not run for a while: nothing of before goes on"
+            );
             desk.leases.lock().take_all()
         } else {
             desk.leases.lock().take_expired(now)
@@ -79,7 +82,12 @@ fn lose(desk: &Arc<Desk>, toolbox: &str, lease: &Lease, now: u64, on_loss: OnLea
         let target = StopTarget::Toolboxes(vec![toolbox.to_owned()]);
         let reason = format!("its commander `{peer}` was not heard while it moved");
         let stopped = desk.toolboxes.stop(&target, &reason);
-        tracing::warn!(toolbox, peer, since, "the lease ran out during motion: emergency stop");
+        tracing::warn!(
+            toolbox,
+            peer,
+            since,
+            "the lease ran out during motion: emergency stop"
+        );
         let task = async move {
             for stopped in stopped.await {
                 if let Some(why) = stopped.unreached {

@@ -13,13 +13,12 @@ use ovos_toolbox_wire::{Event, Failure, FailureKind, Manifest, ToolDefinition};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
+use super::action::RemoteActions;
 use config::{Activation, Config};
 use engine::{Engine, Limits, StopTarget, Stopped};
 use host::state::{ANSWER, StateFolder, StateWriter};
-use super::action::RemoteActions;
 use host::{
-    Configured, Drain, Greeter, HostServices, Live, Manager, NotAdmitted, Origin, Request, Settings,
-    State,
+    Configured, Drain, Greeter, HostServices, Live, Manager, NotAdmitted, Origin, Request, Settings, State,
 };
 
 /// The service's binary, which hosts each toolbox in a process of its own.
@@ -98,7 +97,9 @@ impl Toolboxes {
         let engine = Arc::new(Engine::new(config.service.max_calls, latched));
         let (state, writing) = StateWriter::new();
         engine.watch_motion(state.clone());
-        writing.start(store).map_err(|error| format!("start the thread of the state folder: {error}"))?;
+        writing
+            .start(store)
+            .map_err(|error| format!("start the thread of the state folder: {error}"))?;
         let this = Arc::new(Self {
             engine: engine.clone(),
             content: folder.join("content"),
@@ -192,7 +193,9 @@ impl Toolboxes {
         let mut rooms = self.rooms.lock();
         rooms.retain(|id, _| live.get(id).is_some());
         for toolbox in &live.toolboxes {
-            let Ok(section) = self.config.toolbox(&toolbox.id) else { continue };
+            let Ok(section) = self.config.toolbox(&toolbox.id) else {
+                continue;
+            };
             let room = rooms.entry(toolbox.id.to_string()).or_default();
             let (state, is_ready) = match &toolbox.state {
                 State::Ready => ("ready".to_owned(), true),
@@ -226,8 +229,7 @@ impl Toolboxes {
                     safe_limit: calls.safe_limit,
                     halt: toolbox.toolbox.halt_limit(),
                 };
-                self.engine
-                    .attach(&toolbox.id, toolbox.generation, copy, limits);
+                self.engine.attach(&toolbox.id, toolbox.generation, copy, limits);
             }
         }
     }
@@ -279,9 +281,15 @@ impl Toolboxes {
     /// The events after the one with this number, oldest first; without a number what still holds of those before.
     pub(super) fn events(&self, id: &str, after: Option<u64>) -> Vec<(u64, Event)> {
         let rooms = self.rooms.lock();
-        let Some(room) = rooms.get(id) else { return Vec::new() };
+        let Some(room) = rooms.get(id) else {
+            return Vec::new();
+        };
         match after {
-            None => room.backends.values().map(|event| (room.last, event.clone())).collect(),
+            None => room
+                .backends
+                .values()
+                .map(|event| (room.last, event.clone()))
+                .collect(),
             Some(after) => {
                 let newer = room.events.iter().filter(|(number, _)| *number > after);
                 newer.cloned().collect()
@@ -302,7 +310,10 @@ impl Toolboxes {
         let kept = self.state.keep(&self.engine, ANSWER);
         self.runtime.spawn(async move {
             if let Err(why) = kept.await {
-                tracing::error!(why, "a stop is in force, but not on the disk: a restart would lift it");
+                tracing::error!(
+                    why,
+                    "a stop is in force, but not on the disk: a restart would lift it"
+                );
             }
         });
     }

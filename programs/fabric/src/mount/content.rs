@@ -18,7 +18,9 @@ pub(super) fn kept(items: Vec<Content>, folder: Option<&str>) -> Vec<Content> {
 }
 
 fn keep(mut item: Content, folder: &Path) -> Option<Content> {
-    let Some(there) = item.path.take() else { return Some(item) };
+    let Some(there) = item.path.take() else {
+        return Some(item);
+    };
     let bytes = STANDARD.decode(item.data.take()?).ok()?;
     // A name of its own: that on the host says nothing about this folder. The ending is for people who open it.
     let ending = Path::new(&there).extension().and_then(|ending| ending.to_str());
@@ -61,7 +63,10 @@ mod tests {
             assert_eq!(kept[0].data, None);
         }
         assert!(kept(vec![item(Some("a.png"), "no base64!")], folder).is_empty());
-        assert_eq!(kept(vec![item(None, "aGk=")], folder)[0].data.as_deref(), Some("aGk="));
+        assert_eq!(
+            kept(vec![item(None, "aGk=")], folder)[0].data.as_deref(),
+            Some("aGk=")
+        );
         assert!(kept(vec![item(None, "aGk=")], None).is_empty());
     }
 }

@@ -141,7 +141,9 @@ impl Line {
         let end = End(heard);
         // Without a session the end is heard now; otherwise when Zenoh drops the callback.
         let Some(session) = session else { return };
-        let Ok(payload) = serde_json::to_string(ask) else { return };
+        let Ok(payload) = serde_json::to_string(ask) else {
+            return;
+        };
         let (congestion, priority) = match way {
             Way::Urgent => (CongestionControl::Drop, Priority::RealTime),
             Way::Data => (CongestionControl::Block, Priority::Data),

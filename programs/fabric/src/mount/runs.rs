@@ -6,8 +6,8 @@ use ovos_toolbox_wire::{Content, Failure};
 use program::Run;
 use protocol::{Raw, RunEnd};
 
-/// How long a host needs to halt after the lease has run out there.
-const HALTING_MS: u64 = 100;
+/// How long a host needs to halt after the lease has run out there; one that is frozen is halted by the processes of its toolboxes.
+const HALTING_MS: u64 = 250;
 
 /// The runs under way.
 #[derive(Debug, Default)]
@@ -72,7 +72,9 @@ impl Runs {
     /// The line was lost while a run was under way. What moves nothing ends now. What moves ends when the host has brought it to
     /// rest: it is not claimed any more, so the host ends it at the next beat, or when the lease runs out.
     pub(super) fn lose(&mut self, number: u64, now: u64, why: &Failure) {
-        let Some(open) = self.open.get_mut(&number) else { return };
+        let Some(open) = self.open.get_mut(&number) else {
+            return;
+        };
         if open.moves {
             open.orphan.get_or_insert_with(|| (now, why.clone()));
         } else if let Some(open) = self.open.remove(&number) {
@@ -92,7 +94,9 @@ impl Runs {
     /// out at `lost_at`.
     pub(super) fn end_lost(&mut self, confirmed: Option<u64>, lost_at: Option<u64>, now: u64) {
         let is_over = |open: &OpenRun| {
-            let Some((since, _)) = open.orphan.as_ref() else { return false };
+            let Some((since, _)) = open.orphan.as_ref() else {
+                return false;
+            };
             confirmed.is_some_and(|sent| sent > *since)
                 || lost_at.is_some_and(|lost| now >= lost + HALTING_MS)
         };

@@ -40,12 +40,18 @@ impl Stops {
             return Vec::new();
         }
         let waiting = self.pending.take().map(|pending| pending.waiting);
-        waiting.unwrap_or_default().into_iter().map(|(_, reply)| reply).collect()
+        waiting
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(_, reply)| reply)
+            .collect()
     }
 
     /// Those who have waited long enough. The stop stays on its way.
     pub(super) fn overdue(&mut self, now: Instant) -> Vec<Reply<()>> {
-        let Some(pending) = &mut self.pending else { return Vec::new() };
+        let Some(pending) = &mut self.pending else {
+            return Vec::new();
+        };
         let waiting = std::mem::take(&mut pending.waiting);
         let (overdue, rest) = waiting.into_iter().partition(|(until, _)| *until <= now);
         pending.waiting = rest;
@@ -56,7 +62,9 @@ impl Stops {
 
 impl std::fmt::Debug for Stops {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stops").field("unanswered", &self.unanswered()).finish()
+        f.debug_struct("Stops")
+            .field("unanswered", &self.unanswered())
+            .finish()
     }
 }
 

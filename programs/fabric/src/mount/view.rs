@@ -39,7 +39,7 @@ pub(super) struct View {
 
 /// What the service is to be told.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Told {
+pub(super) enum News {
     /// The host is there, for the first time or again.
     Reached,
     /// It did not answer for so long.
@@ -56,7 +56,7 @@ pub(super) enum Told {
 
 impl View {
     /// Takes a host's sign of life.
-    pub(super) fn hear(&mut self, pulse: &Pulse, clock: HostClock) -> Vec<Told> {
+    pub(super) fn hear(&mut self, pulse: &Pulse, clock: HostClock) -> Vec<News> {
         let mut told = Vec::new();
         // Answers may overtake each other.
         let is_old = self.clock.is_some_and(|newest| newest.host > pulse.clock)
@@ -66,23 +66,26 @@ impl View {
         }
         self.clock = Some(clock);
         if self.boot.as_ref().is_some_and(|boot| *boot != pulse.boot) {
-            told.push(Told::NewBoot);
+            told.push(News::NewBoot);
             (self.resumed, self.tools, self.after) = (0, None, None);
         }
         self.boot = Some(pulse.boot.clone());
         if !self.reached {
             self.reached = true;
-            told.push(Told::Reached);
+            told.push(News::Reached);
         }
         (self.epoch, self.held) = (pulse.epoch, pulse.held);
         self.commander.clone_from(&pulse.commander);
         self.state.clone_from(&pulse.state);
         let after = self.after.replace(pulse.last);
-        let fresh = pulse.events.iter().filter(|(number, _)| after.is_none_or(|after| *number > after));
-        told.extend(fresh.map(|(_, event)| Told::Event(event.clone())));
+        let fresh = pulse
+            .events
+            .iter()
+            .filter(|(number, _)| after.is_none_or(|after| *number > after));
+        told.extend(fresh.map(|(_, event)| News::Event(event.clone())));
         if self.tools != Some(pulse.tools) {
             self.tools = Some(pulse.tools);
-            told.push(Told::ToolsChanged);
+            told.push(News::ToolsChanged);
         }
         if pulse.clock < self.resumed {
             return told;
@@ -93,18 +96,18 @@ impl View {
         {
             self.echo = Some(clock.heard + ECHO_MS);
             self.know(stop.stop_id.clone());
-            told.push(Told::Latched(stop.reason.clone()));
+            told.push(News::Latched(stop.reason.clone()));
         }
         told
     }
 
     /// Looks whether the host is still there.
-    pub(super) fn look(&mut self, now: u64) -> Option<Told> {
+    pub(super) fn look(&mut self, now: u64) -> Option<News> {
         if !self.reached || now < self.lost_at()? {
             return None;
         }
         (self.reached, self.held) = (false, false);
-        Some(Told::Lost(LEASE_MS))
+        Some(News::Lost(LEASE_MS))
     }
 
     /// When the host counts as lost, unless it is heard before: when the lease that its last answer confirmed has run out there.
@@ -174,7 +177,7 @@ mod tests {
     }
 
     /// What is told after a pulse that was sent at `clock` by the host and arrives 10 ms later, here in the same time.
-    fn hear(view: &mut View, clock: u64, stop: Option<&str>) -> Vec<Told> {
+    fn hear(view: &mut View, clock: u64, stop: Option<&str>) -> Vec<News> {
         let pulse = pulse(clock, stop);
         let clock = HostClock {
             host: clock,
@@ -184,8 +187,8 @@ mod tests {
         view.hear(&pulse, clock)
     }
 
-    fn latched(id: &str) -> Told {
-        Told::Latched(format!("because of {id}"))
+    fn latched(id: &str) -> News {
+        News::Latched(format!("because of {id}"))
     }
 
     #[test]
@@ -202,16 +205,83 @@ mod tests {
         }
         use Step::{Dark, Hear, Resumed, Stopped};
         let rows: [(&str, &[Step], Option<&str>); 10] = [
-            ("a stop there is told once", &[Hear(100, None, None), Hear(200, Some("s1"), Some("s1")), Hear(300, Some("s1"), None)], Some("s1")),
-            ("an own stop is not told", &[Hear(100, None, None), Stopped("s1"), Hear(200, Some("s1"), None)], Some("s1")),
-            ("a stop during a partition is told after it", &[Hear(100, None, None), Dark(700), Hear(900, Some("s1"), Some("s1"))], Some("s1")),
-            ("a stop before the first contact is told", &[Hear(100, Some("s0"), Some("s0"))], Some("s0")),
-            ("a resume there lifts it", &[Hear(100, Some("s1"), Some("s1")), Resumed(150), Hear(200, None, None)], None),
-            ("what was said before the resume does not latch again", &[Hear(100, Some("s1"), Some("s1")), Resumed(250), Hear(200, Some("s1"), None)], None),
-            ("a newer stop after the resume does", &[Hear(100, Some("s1"), Some("s1")), Resumed(150), Hear(200, Some("s2"), Some("s2"))], Some("s2")),
-            ("a newer stop in its place is told", &[Hear(100, Some("s1"), Some("s1")), Hear(200, Some("s2"), Some("s2"))], Some("s2")),
-            ("another operator's resume is seen", &[Hear(100, Some("s1"), Some("s1")), Dark(700), Hear(900, None, None)], None),
-            ("an answer that was overtaken changes nothing", &[Hear(300, Some("s1"), Some("s1")), Hear(200, None, None)], Some("s1")),
+            (
+                "a stop there is told once",
+                &[
+                    Hear(100, None, None),
+                    Hear(200, Some("s1"), Some("s1")),
+                    Hear(300, Some("s1"), None),
+                ],
+                Some("s1"),
+            ),
+            (
+                "an own stop is not told",
+                &[Hear(100, None, None), Stopped("s1"), Hear(200, Some("s1"), None)],
+                Some("s1"),
+            ),
+            (
+                "a stop during a partition is told after it",
+                &[
+                    Hear(100, None, None),
+                    Dark(700),
+                    Hear(900, Some("s1"), Some("s1")),
+                ],
+                Some("s1"),
+            ),
+            (
+                "a stop before the first contact is told",
+                &[Hear(100, Some("s0"), Some("s0"))],
+                Some("s0"),
+            ),
+            (
+                "a resume there lifts it",
+                &[
+                    Hear(100, Some("s1"), Some("s1")),
+                    Resumed(150),
+                    Hear(200, None, None),
+                ],
+                None,
+            ),
+            (
+                "what was said before the resume does not latch again",
+                &[
+                    Hear(100, Some("s1"), Some("s1")),
+                    Resumed(250),
+                    Hear(200, Some("s1"), None),
+                ],
+                None,
+            ),
+            (
+                "a newer stop after the resume does",
+                &[
+                    Hear(100, Some("s1"), Some("s1")),
+                    Resumed(150),
+                    Hear(200, Some("s2"), Some("s2")),
+                ],
+                Some("s2"),
+            ),
+            (
+                "a newer stop in its place is told",
+                &[
+                    Hear(100, Some("s1"), Some("s1")),
+                    Hear(200, Some("s2"), Some("s2")),
+                ],
+                Some("s2"),
+            ),
+            (
+                "another operator's resume is seen",
+                &[
+                    Hear(100, Some("s1"), Some("s1")),
+                    Dark(700),
+                    Hear(900, None, None),
+                ],
+                None,
+            ),
+            (
+                "an answer that was overtaken changes nothing",
+                &[Hear(300, Some("s1"), Some("s1")), Hear(200, None, None)],
+                Some("s1"),
+            ),
         ];
         for (what, steps, expected) in rows {
             let mut view = View::default();
@@ -219,12 +289,12 @@ mod tests {
                 match step {
                     Hear(clock, stop, told) => {
                         let heard = hear(&mut view, *clock, *stop);
-                        let latches = heard.into_iter().find(|told| matches!(told, Told::Latched(_)));
+                        let latches = heard.into_iter().find(|told| matches!(told, News::Latched(_)));
                         assert_eq!(latches, told.map(latched), "{what}");
                     }
                     Stopped(id) => view.stopped(id, "a test"),
                     Resumed(clock) => view.resumed(*clock),
-                    Dark(now) => assert_eq!(view.look(*now), Some(Told::Lost(LEASE_MS)), "{what}"),
+                    Dark(now) => assert_eq!(view.look(*now), Some(News::Lost(LEASE_MS)), "{what}"),
                 }
             }
             assert_eq!(view.stop.map(|stop| stop.stop_id).as_deref(), expected, "{what}");
@@ -256,17 +326,21 @@ mod tests {
     fn a_host_is_lost_when_its_last_confirmed_lease_ends_and_found_again() {
         let mut view = View::default();
         assert_eq!(view.look(10_000), None, "it was never there");
-        assert!(hear(&mut view, 100, None).contains(&Told::Reached));
+        assert!(hear(&mut view, 100, None).contains(&News::Reached));
         assert_eq!(view.look(90 + LEASE_MS - 1), None);
-        assert_eq!(view.look(90 + LEASE_MS), Some(Told::Lost(LEASE_MS)));
+        assert_eq!(view.look(90 + LEASE_MS), Some(News::Lost(LEASE_MS)));
         assert!(!view.held);
         assert_eq!(view.look(90 + LEASE_MS), None, "told once");
-        assert!(hear(&mut view, 1000, None).contains(&Told::Reached));
+        assert!(hear(&mut view, 1000, None).contains(&News::Reached));
         // By the host's clock the lease never ends later than this side counts it as lost.
         assert!(view.lease_until().unwrap() <= 1000 + LEASE_MS);
         let mut other = pulse(50, None);
         other.boot = "c".to_owned();
-        let clock = HostClock { host: 50, sent: 1100, heard: 1110 };
-        assert!(view.hear(&other, clock).contains(&Told::NewBoot));
+        let clock = HostClock {
+            host: 50,
+            sent: 1100,
+            heard: 1110,
+        };
+        assert!(view.hear(&other, clock).contains(&News::NewBoot));
     }
 }

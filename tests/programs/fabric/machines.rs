@@ -1,0 +1,206 @@
+//! Two machines in two folders: a robot that hosts testbed, and services that mount it. Read [`Robot`], then [`Assistant`].
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::proxy::Proxy;
+use crate::support::client::Client;
+use crate::support::process::{DEADLINE, Process, Sandbox, free_port};
+use crate::support::scene::{Motor, Scene, ready};
+use crate::support::service::{BusKind, testbed_plugins};
+use crate::support::status::toolbox_until;
+
+/// The program that hosts and mounts.
+pub(super) fn program() -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_ovos-tools")).with_file_name("ovos-tools-fabric");
+    assert!(
+        program.exists(),
+        "no {}: cargo build --package ovos-tools-fabric",
+        program.display()
+    );
+    program
+}
+
+/// Runs the program in a sandbox to its end; returns whether it succeeded, and what it said.
+pub(super) fn fabric(sandbox: &Sandbox, arguments: &[&str]) -> (bool, String) {
+    let run = sandbox.command(program()).args(arguments).output().unwrap();
+    let text = String::from_utf8([run.stdout, run.stderr].concat()).unwrap();
+    (run.status.success(), text)
+}
+
+#[track_caller]
+pub(super) fn succeeds(sandbox: &Sandbox, arguments: &[&str]) -> String {
+    let (success, text) = fabric(sandbox, arguments);
+    assert!(success, "{arguments:?}: {text}");
+    text
+}
+
+/// A robot: the machine where the fabric was made, and its host.
+pub(super) struct Robot {
+    /// Its files, and the motor log of its toolbox.
+    pub(super) scene: Scene,
+    pub(super) port: u16,
+    pub(super) host: Process,
+    more: Vec<&'static str>,
+}
+
+impl Robot {
+    /// A robot that knows these machines.
+    pub(super) fn new(peers: &[(&str, &str)]) -> Self {
+        Self::with(peers, &[])
+    }
+
+    /// The same, whose host has more arguments.
+    pub(super) fn with(peers: &[(&str, &str)], more: &[&'static str]) -> Self {
+        let scene = Scene::new(&json!({}));
+        succeeds(&scene.sandbox, &["init", "robot1"]);
+        for (name, role) in peers {
+            succeeds(&scene.sandbox, &["invite", name, "--role", role]);
+        }
+        let port = free_port();
+        let host = start_host(&scene, port, more);
+        Self {
+            scene,
+            port,
+            host,
+            more: more.to_vec(),
+        }
+    }
+
+    /// Starts the host again after its end.
+    pub(super) fn restart(&mut self) {
+        self.host = start_host(&self.scene, self.port, &self.more);
+    }
+
+    /// The file with which a machine joins.
+    pub(super) fn invitation(&self, name: &str) -> PathBuf {
+        self.scene.sandbox.path(&format!("{name}.fabric"))
+    }
+
+    /// The motor commands after the first `from`.
+    pub(super) fn motors(&self, from: usize) -> Vec<Motor> {
+        self.scene.motors().split_off(from)
+    }
+
+    /// Waits until motors step, after the first `from` commands.
+    #[track_caller]
+    pub(super) fn until_moving(&self, from: usize) {
+        self.scene.until_motors("step", |motors| {
+            let later = motors.get(from..)?;
+            later.iter().any(|motor| motor.kind == "step").then_some(())
+        });
+    }
+}
+
+fn start_host(scene: &Scene, port: u16, more: &[&str]) -> Process {
+    let plugins = testbed_plugins();
+    let mut command = scene.sandbox.command(program());
+    let listen = format!("127.0.0.1:{port}");
+    command
+        .args(["host", "--listen", &listen, "--plugins"])
+        .arg(plugins)
+        .args(more);
+    let mut host = Process::start("host", &scene.sandbox, command);
+    host.until("a host that is ready", |host| {
+        host.output().contains("is ready on").then_some(())
+    });
+    host
+}
+
+/// A machine with a bus and a service that mounts the robot's toolboxes.
+pub(super) struct Assistant {
+    pub(super) name: &'static str,
+    pub(super) scene: Scene,
+    pub(super) client: Client,
+    pub(super) service: Process,
+    pub(super) proxy: Proxy,
+    _bus: Process,
+}
+
+impl Assistant {
+    /// A machine that joins the robot's fabric and mounts its testbed.
+    pub(super) fn new(name: &'static str, robot: &Robot) -> Self {
+        let scene = Scene::new(&json!({}));
+        let file = robot.invitation(name);
+        succeeds(&scene.sandbox, &["join", file.to_str().unwrap()]);
+        let proxy = Proxy::to(robot.port);
+        let at = format!("127.0.0.1:{}", proxy.port);
+        let mount = |toolbox: &str, more: &[&str]| {
+            let args = [&["mount", "robot1", toolbox, "--at", &at][..], more].concat();
+            json!({ "command": program(), "args": args })
+        };
+        let programs = json!({
+            "testbed": mount("testbed", &[]),
+            "robot1_dup": mount("testbed_dup", &["--id", "robot1_dup"]),
+        });
+        scene.configure(&json!({ "programs": programs }), &json!({}));
+        let bus = scene.bus(BusKind::Embedded);
+        let mut client = Client::connect(scene.port);
+        let service = serve(&scene, &mut client);
+        let mut this = Self {
+            name,
+            scene,
+            client,
+            service,
+            proxy,
+            _bus: bus,
+        };
+        this.until_reached();
+        this
+    }
+
+    /// Starts the service again after its end.
+    pub(super) fn restart(&mut self) {
+        self.service = serve(&self.scene, &mut self.client);
+    }
+
+    #[track_caller]
+    pub(super) fn until_reached(&mut self) -> Value {
+        toolbox_until(&mut self.client, "testbed", "contact with its host", |toolbox| {
+            toolbox["state"] == "ready"
+                && toolbox["backend"]["state"] != "unreachable"
+                && toolbox["tools"] != 0
+                && toolbox["backend"].is_object()
+        })
+    }
+
+    #[track_caller]
+    pub(super) fn until_latched(&mut self) -> String {
+        let toolbox = toolbox_until(&mut self.client, "testbed", "latch", |toolbox| {
+            toolbox["latched"] == true
+        });
+        toolbox["stop_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Lifts the stop that is in force, also the newer ones that come while it is asked for.
+    #[track_caller]
+    pub(super) fn resume(&mut self) {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let toolbox = crate::support::status::toolbox(&mut self.client, "testbed");
+            if toolbox["latched"] == false {
+                return;
+            }
+            let asked = json!({ "toolbox_id": "testbed", "stop_id": toolbox["stop_id"] });
+            let answer = self.client.ask("ovos.tools.resume", &asked);
+            let outcome = &answer["toolboxes"][0];
+            assert!(outcome["ok"] == true || Instant::now() < end, "{answer}");
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+
+    /// What `ovos-tools fabric doctor` says of the robot, asked around the proxy.
+    pub(super) fn doctor(&self, robot: &Robot) -> String {
+        let at = format!("127.0.0.1:{}", robot.port);
+        fabric(&self.scene.sandbox, &["doctor", "robot1", &at]).1
+    }
+}
+
+fn serve(scene: &Scene, client: &mut Client) -> Process {
+    let empty = scene.sandbox.path("data");
+    let mut service = scene.ours("service", &["serve", "--plugins", empty.to_str().unwrap()]);
+    ready(&mut service, client);
+    service
+}

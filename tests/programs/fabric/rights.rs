@@ -1,0 +1,148 @@
+//! Who may do what on another machine, and who is told so.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::json;
+
+use super::long_motion;
+use super::machines::{Assistant, Robot, fabric, succeeds};
+use crate::support::process::Sandbox;
+use crate::support::scene::{assert_still, from_first};
+use crate::support::status::toolbox_until;
+
+#[test]
+fn one_machine_commands_and_the_others_read_and_stop() {
+    let robot = Robot::new(&[
+        ("laptop", "operator"),
+        ("tablet", "commander"),
+        ("screen", "viewer"),
+    ]);
+    let mut laptop = Assistant::new("laptop", &robot);
+    let from = robot.scene.motors().len();
+    laptop.client.call("moves", "assemble", &long_motion());
+    robot.until_moving(from);
+    for (name, refusal) in [("tablet", "`laptop` commands"), ("screen", "may only read")] {
+        let mut other = Assistant::new(name, &robot);
+        let client = &mut other.client;
+        assert_eq!(
+            client.invoke("add", &json!({ "a": 1, "b": 2 }))["result"],
+            3,
+            "{name} reads"
+        );
+        for (tool, args) in [("assemble", json!({})), ("set_mark", json!({}))] {
+            let refused = client.invoke(tool, &args);
+            let error = refused["error"].as_str().map(str::to_owned);
+            let text = error.unwrap_or_else(|| refused.to_string());
+            assert!(text.contains(refusal), "{name} {tool}: {refused}");
+        }
+        assert!(laptop.client.answer_of("moves").is_none(), "{name} disturbed it");
+        if name == "screen" {
+            client.ask("ovos.tools.stop", &json!({ "toolbox_id": "testbed" }));
+            laptop.client.until_answered([&"moves".to_owned()]);
+            assert_still(from_first(&robot.motors(from), &["emergency"]).expect("an emergency halt"));
+            laptop.until_latched();
+            let stop_id = other.until_latched();
+            let asked = json!({ "toolbox_id": "testbed", "stop_id": stop_id });
+            let answer = other.client.ask("ovos.tools.resume", &asked);
+            assert_eq!(
+                answer["toolboxes"][0]["ok"], false,
+                "a viewer lifts no stop: {answer}"
+            );
+        }
+    }
+    assert!(laptop.doctor(&robot).contains("EMERGENCY STOP"));
+    laptop.resume();
+}
+
+#[test]
+fn strangers_get_nothing_and_the_revoked_nothing_more() {
+    let mut robot = Robot::new(&[("laptop", "operator"), ("tablet", "operator")]);
+    let at = format!("127.0.0.1:{}", robot.port);
+    // A machine of another fabric.
+    let stranger = Sandbox::new();
+    succeeds(&stranger, &["init", "robot1"]);
+    let (well, said) = fabric(&stranger, &["doctor", "robot1", &at]);
+    assert!(!well && said.contains("do not accept each other"), "{said}");
+    // One of this fabric that was revoked before it came.
+    let lost = Sandbox::new();
+    succeeds(&lost, &["join", robot.invitation("tablet").to_str().unwrap()]);
+    succeeds(&robot.scene.sandbox, &["revoke", "tablet"]);
+    let (well, said) = fabric(&lost, &["doctor", "robot1", &at]);
+    assert!(
+        !well && (said.contains("answers nothing") || said.contains("may not")),
+        "{said}"
+    );
+    // One that is revoked while it works, and let in again.
+    let mut laptop = Assistant::new("laptop", &robot);
+    succeeds(&robot.scene.sandbox, &["revoke", "laptop"]);
+    toolbox_until(&mut laptop.client, "testbed", "refusal", |toolbox| {
+        toolbox["backend"]["state"] == "unreachable"
+    });
+    let refused = laptop.client.invoke("add", &json!({ "a": 1, "b": 2 }));
+    let text = refused["error"].as_str().unwrap_or_default().to_owned();
+    assert!(
+        text.contains("laptop") || text.contains("not reached"),
+        "{refused}"
+    );
+    let said = laptop.doctor(&robot);
+    assert!(
+        said.contains("may not") || said.contains("answers nothing"),
+        "{said}"
+    );
+    succeeds(&robot.scene.sandbox, &["allow", "laptop", "--role", "operator"]);
+    laptop.until_reached();
+    let said = laptop.doctor(&robot);
+    assert!(
+        said.contains("connections of machines that `robot1` does not know"),
+        "{said}"
+    );
+    assert!(said.contains("this machine is operator there"), "{said}");
+    // Another machine than the one that is meant.
+    let (well, said) = fabric(&laptop.scene.sandbox, &["doctor", "robot2", &at]);
+    assert!(!well && said.contains("is `robot1`, not `robot2`"), "{said}");
+    // A key that others can read.
+    let key = robot.scene.sandbox.path("config/ovos-tools/fabric/key.pem");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    robot.host.kill();
+    let (started, said) = fabric(&robot.scene.sandbox, &["host", "--listen", &at]);
+    assert!(!started && said.contains("may be read by others"), "{said}");
+}
+
+#[test]
+fn what_is_wrong_between_two_machines_is_said() {
+    let sandbox = Sandbox::new();
+    let (well, said) = fabric(&sandbox, &["status"]);
+    assert!(!well && said.contains("no place in a fabric yet"), "{said}");
+    succeeds(&sandbox, &["init", "robot1"]);
+    let free = crate::support::process::free_port();
+    for (address, expected) in [
+        (format!("127.0.0.1:{free}"), "nothing listens on"),
+        ("tcp/127.0.0.1:1".to_owned(), "speaks TLS only"),
+        (
+            "no-such-machine.invalid".to_owned(),
+            "is not known on this network",
+        ),
+    ] {
+        let (well, said) = fabric(&sandbox, &["doctor", "robot2", &address]);
+        assert!(!well && said.contains(expected), "{address}: {said}");
+    }
+    let identity = sandbox.path("config/ovos-tools/fabric/identity.json");
+    let text = fs::read_to_string(&identity).unwrap();
+    for (key, value, expected) in [
+        ("valid_until", 1000, "the certificate of `robot1` ended"),
+        (
+            "valid_from",
+            u64::from(u32::MAX),
+            "the clock of this machine is wrong",
+        ),
+    ] {
+        let mut changed: serde_json::Value = serde_json::from_str(&text).unwrap();
+        changed[key] = json!(value);
+        fs::write(&identity, changed.to_string()).unwrap();
+        let (well, said) = fabric(&sandbox, &["status"]);
+        assert!(!well && said.contains(expected), "{said}");
+        let (started, said) = fabric(&sandbox, &["host", "--listen", "127.0.0.1:1"]);
+        assert!(!started && said.contains(expected), "{said}");
+    }
+}
