@@ -42,6 +42,7 @@ proofs: venv testbed  ## the long version of what crashes and stops must not do;
 	ROBOT_STOPS=20 cargo test --locked --test packaged a_stop_is_heard -- --nocapture
 	CRASHES=200 MOMENTS=50 cargo test --locked --test process_isolation -- --nocapture
 	MISSIONS=200 STOPS=100 cargo test --locked -p drone --test fake_mavsdk random_missions:: -- --nocapture
+	FABRIC_SEEDS=200 cargo test --locked --test programs nothing_moves_and_no_call_is_lost_when_what_is_between -- --nocapture
 	FILM_SECONDS=60 cargo test --locked --manifest-path toolboxes/gstreamer/Cargo.toml --test gstreamer eleven -- --nocapture
 	APPROACHES=20 DRONE_CALLS=2500 cargo test --locked -p drone --test fake_mavsdk -- approach:: random_calls:: --nocapture
 

@@ -52,7 +52,7 @@ scripts/docs.sh "$doc"
 for program in ovos-tools $(scripts/programs.sh doors); do
     ${RUNNER:-} "$built/$program" man "$prefix/share/man/man1"
 done
-install -m 644 packaging/ovos-tools-mounts.1 packaging/ovos-tools-ovos.1 "$prefix/share/man/man1"
+install -m 644 packaging/ovos-tools-fabric.1 packaging/ovos-tools-mounts.1 packaging/ovos-tools-ovos.1 "$prefix/share/man/man1"
 chmod 644 "$prefix"/share/man/man1/ovos-tools*.1
 
 # A user unit; it names the binary by its final path, without DESTDIR.

@@ -31,13 +31,16 @@ fn a_toolbox_of_another_machine_is_used_as_one_of_this_machine() {
         "{status}"
     );
     let client = &mut laptop.client;
-    assert_eq!(client.invoke("add", &json!({ "a": 1, "b": 2 }))["result"], 3);
+    assert_eq!(
+        client.invoke("add", &json!({ "a": 1, "b": 2 }))["result"]["result"],
+        3
+    );
     let big = "123456789012345678901234567890";
     let sum = client.invoke(
         "add",
         &serde_json::from_str(&format!(r#"{{"a": {big}, "b": 0}}"#)).unwrap(),
     );
-    assert_eq!(sum["result"].to_string(), big, "{sum}");
+    assert_eq!(sum["result"]["result"].to_string(), big, "{sum}");
     let failed = client.invoke("fail", &json!({ "message": "on purpose" }));
     assert!(
         failed["error"].as_str().unwrap().contains("on purpose"),
@@ -88,7 +91,7 @@ fn a_toolbox_of_another_machine_is_used_as_one_of_this_machine() {
     let reloaded = client.ask("ovos.tools.reload", &json!({}));
     assert!(reloaded["error"].is_null(), "{reloaded}");
     assert_eq!(
-        client.invoke("add", &json!({ "a": 1, "b": 2 }))["result"],
+        client.invoke("add", &json!({ "a": 1, "b": 2 }))["result"]["result"],
         3,
         "after a reload"
     );
@@ -135,7 +138,7 @@ fn a_cancel_a_halt_and_a_stop_reach_the_other_machine_at_once() {
         "{refused}"
     );
     assert_eq!(
-        laptop.client.invoke("add", &json!({ "a": 1, "b": 2 }))["result"],
+        laptop.client.invoke("add", &json!({ "a": 1, "b": 2 }))["result"]["result"],
         3,
         "reading goes on"
     );

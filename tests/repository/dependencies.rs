@@ -72,9 +72,22 @@ const DOORS: &[(&str, &[&str])] = &[
 ];
 
 /// The same for the programs that are crates. One has the configuration's types, because the service reads its mounts for it.
-/// It has the schemas, because it drops what the service refuses of those of a server. The other is a client of the bus, and says its
-/// tools as authors of toolboxes do.
+/// It has the schemas, because it drops what the service refuses of those of a server. Another is a client of the bus, and says its
+/// tools as authors of toolboxes do. The one for several machines hosts toolboxes as the service does, without a bus.
 const PROGRAMS: &[(&str, &[&str])] = &[
+    (
+        "fabric",
+        &[
+            "config",
+            "engine",
+            "host",
+            "logs",
+            "ovos-toolbox-wire",
+            "program",
+            "protocol",
+            "signals",
+        ],
+    ),
     (
         "mounts",
         &[

@@ -116,8 +116,11 @@ pub(crate) enum Ask {
         id: String,
         reason: String,
     },
-    /// Lifts the stop `stop_id`; answered by [`ResumeDone`].
-    Resume { toolbox: String, stop_id: String },
+    /// Lifts the stop `stop_id`, the newest that the asker knows; answered by [`ResumeDone`], also where nothing is stopped.
+    Resume {
+        toolbox: String,
+        stop_id: Option<String>,
+    },
     /// The mount ends: its lease is free; answered by `null`.
     Leave { toolbox: String, mount: String },
 }
@@ -216,7 +219,10 @@ pub(crate) struct Beat {
     /// Until when the mount wants the lease, by the host's clock; missing if it wants none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lease: Option<u64>,
-    /// The last event that arrived; missing on the first beat.
+    /// The host's `boot` that the mount knows; missing on the first beat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) boot: Option<String>,
+    /// The last event of that boot that arrived; missing on the first beat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) after: Option<u64>,
     /// The largest number of a run that the mount has started.
@@ -281,7 +287,10 @@ pub(crate) enum RunWord {
 /// The answer to a stop: the toolbox is latched in every case.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StopDone {
+    /// The stop that holds the toolbox.
     pub(crate) stop_id: String,
+    /// The host's clock when it was stopped: what it said of a stop before is out of date.
+    pub(crate) clock: u64,
     /// Why its halt was not confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unreached: Option<String>,

@@ -120,8 +120,6 @@ struct Shared {
     lists: Mutex<Lists>,
     /// What the service is told of the backend while the host is reached, by unit.
     backends: Mutex<BTreeMap<String, Event>>,
-    /// Whether this machine may command there; known from the host's hello.
-    commands: AtomicBool,
     /// Why there is no contact, as it was told last.
     trouble: Mutex<String>,
     /// The service is gone.
@@ -160,7 +158,6 @@ impl Mount {
             stops: Mutex::default(),
             lists: Mutex::default(),
             backends: Mutex::default(),
-            commands: AtomicBool::new(false),
             trouble: Mutex::default(),
             is_left: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -199,15 +196,16 @@ impl Shared {
             let (open, cancelled) = runs.claimed();
             (open, cancelled, runs.started)
         };
-        let (lease, after) = {
+        let (lease, boot, after) = {
             let view = self.view.lock();
-            let wants = self.commands.load(Ordering::SeqCst) && view.reached;
-            (view.lease_until().filter(|_| wants), view.after)
+            (view.lease_until(sent), view.boot.clone(), view.after)
         };
+        let asked = lease.is_some();
         let ask = Ask::Beat(Beat {
             toolbox: self.toolbox.clone(),
             mount: self.mount.clone(),
             lease,
+            boot,
             after,
             started,
             open,
@@ -221,24 +219,44 @@ impl Shared {
             limit,
             &ask,
             move |answer: Option<Answer<Pulse>>| match answer {
-                Some(Answer::Ok(pulse)) => this.hear(&pulse, sent),
-                Some(refused) => this.complain(&failure_of(refused).message),
+                Some(Answer::Ok(pulse)) => this.hear(&pulse, sent, asked),
+                Some(refused) => this.lose(&failure_of(refused).message),
                 None => {}
             },
         );
     }
 
-    /// Takes a sign of life of the host.
-    fn hear(self: &Arc<Self>, pulse: &Pulse, sent: u64) {
+    /// The host is out of reach, or refuses this machine.
+    fn lose(&self, why: &str) {
+        self.view.lock().lose();
+        let moved = {
+            let mut runs = self.runs.lock();
+            let moved = runs.are_moving();
+            runs.lose_all(clock::now_ms(), &self.lost(why));
+            moved
+        };
+        if moved {
+            let reason = format!("{why}, while something moved; it stops there by itself");
+            self.event("latched", Severity::Error, json!({ "reason": reason }));
+        }
+        self.complain(why);
+    }
+
+    /// Takes a sign of life of the host; `asked` is whether the beat asked for the lease.
+    fn hear(self: &Arc<Self>, pulse: &Pulse, sent: u64, asked: bool) {
         let heard = clock::now_ms();
         let clock = HostClock {
             host: pulse.clock,
             sent,
             heard,
         };
-        let told = self.view.lock().hear(pulse, clock);
+        let told = self.view.lock().hear(pulse, clock, asked);
         for told in told {
             self.tell(told, heard);
+        }
+        if !asked {
+            // The host's clock is known now, so the lease can be asked for: what the service starts next may need it.
+            self.beat();
         }
         self.runs.lock().end_lost(Some(sent), None, heard);
     }
@@ -262,16 +280,7 @@ impl Shared {
                 self.greet();
                 self.answer_lists();
             }
-            News::Lost(limit) => {
-                let text = format!("host `{host}` was not heard for {limit} ms");
-                let moved = self.runs.lock().are_moving();
-                self.runs.lock().lose_all(now, &self.lost(&text));
-                if moved {
-                    let reason = format!("{text} while something moved; it stops there by itself");
-                    self.event("latched", Severity::Error, json!({ "reason": reason }));
-                }
-                self.complain(&text);
-            }
+            News::Lost(limit) => self.lose(&format!("host `{host}` was not heard for {limit} ms")),
             News::NewBoot => {
                 self.is_doubtful.store(true, Ordering::SeqCst);
                 let text = format!("host `{host}` was started anew");
@@ -323,11 +332,8 @@ impl Shared {
                 let name = &this.line.identity.name;
                 match answer {
                     Some(Answer::Ok(hello)) => {
-                        match Versions::own().agree(name, &hello.versions, &this.line.host) {
-                            Ok(_) => this
-                                .commands
-                                .store(Right::Command.is_of(hello.role), Ordering::SeqCst),
-                            Err(why) => this.complain(&why),
+                        if let Err(why) = Versions::own().agree(name, &hello.versions, &this.line.host) {
+                            this.complain(&why);
                         }
                     }
                     Some(refused) => this.complain(&failure_of(refused).message),
@@ -403,7 +409,7 @@ impl Shared {
         };
         let heard = move |answer: Option<Answer<StopDone>>| match answer {
             Some(Answer::Ok(done)) => {
-                this.view.lock().stopped(&done.stop_id, &reason);
+                this.view.lock().stopped(&done, &reason);
                 let result = match done.unreached {
                     None => Ok(()),
                     Some(why) => {
@@ -688,11 +694,11 @@ impl Toolbox for Mount {
             let text = format!("{}; a stop is lifted there, not here alone", why.message);
             return reply(Err(Failure::new(FailureKind::EmergencyStop, text).into()));
         }
-        let Some(stop) = stop else { return reply(Ok(())) };
         let this = shared.clone();
         let ask = Ask::Resume {
             toolbox: shared.toolbox.clone(),
-            stop_id: stop.stop_id,
+            // Also asked where no stop is known: there may be one that was not heard of yet.
+            stop_id: stop.map(|stop| stop.stop_id),
         };
         let heard = move |answer: Option<Answer<ResumeDone>>| {
             reply(match answer {

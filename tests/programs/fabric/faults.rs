@@ -185,6 +185,7 @@ impl Storm {
             }
             assert!(Instant::now() < end, "{what}: latched here and not there: {said}");
         }
+        println!("{what}: both are latched");
         laptop.resume();
         let said = laptop.doctor(robot);
         assert!(

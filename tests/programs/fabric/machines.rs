@@ -135,7 +135,9 @@ impl Assistant {
             "testbed": mount("testbed", &[]),
             "robot1_dup": mount("testbed_dup", &["--id", "robot1_dup"]),
         });
-        scene.configure(&json!({ "programs": programs }), &json!({}));
+        // As a person does beside the machine, whatever its backend is known to be just then.
+        let service = json!({ "programs": programs, "operator_tools": true });
+        scene.configure(&service, &json!({}));
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);
         let service = serve(&scene, &mut client);

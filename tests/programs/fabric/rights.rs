@@ -26,7 +26,7 @@ fn one_machine_commands_and_the_others_read_and_stop() {
         let mut other = Assistant::new(name, &robot);
         let client = &mut other.client;
         assert_eq!(
-            client.invoke("add", &json!({ "a": 1, "b": 2 }))["result"],
+            client.invoke("add", &json!({ "a": 1, "b": 2 }))["result"]["result"],
             3,
             "{name} reads"
         );

@@ -161,13 +161,11 @@ impl Desk {
                 let peer = peer.to_owned();
                 self.spawn(async move {
                     let by = format!("{peer} (operator)");
-                    let resumed = this.toolboxes.engine.resume(&toolbox, &stop_id, &by).await;
-                    this.toolboxes.keep();
+                    let resumed = this.resume(&toolbox, stop_id, &by).await;
                     let done = resumed.map(|()| ResumeDone {
                         clock: clock::now_ms(),
                     });
-                    let done =
-                        done.map_err(|error| Failure::new(FailureKind::EmergencyStop, error.to_string()));
+                    let done = done.map_err(|why| Failure::new(FailureKind::EmergencyStop, why));
                     this.send(&peer, &query, &Answer::from(done));
                 });
             }
@@ -213,6 +211,31 @@ impl Desk {
         })
     }
 
+    /// Lifts the stop that holds a toolbox, if it is the newest that the asker knows. Where one stop holds everything, that is lifted.
+    async fn resume(&self, toolbox: &str, stop_id: Option<String>, by: &str) -> Result<(), String> {
+        let Some(holder) = self.held_by(toolbox) else {
+            return Ok(());
+        };
+        let Some(stop_id) = stop_id else {
+            return Err(format!("stop {} came meanwhile; ask again", holder.stop_id));
+        };
+        let engine = &self.toolboxes.engine;
+        let resumed = match engine.latch("all") {
+            None => engine.resume(toolbox, &stop_id, by).await,
+            Some(_) => engine.resume_all(&stop_id, by).await.and_then(|resumed| {
+                let refused = resumed
+                    .into_iter()
+                    .filter(|resumed| resumed.toolbox_id == toolbox);
+                refused
+                    .filter_map(|resumed| resumed.refused)
+                    .next()
+                    .map_or(Ok(()), Err)
+            }),
+        };
+        self.toolboxes.keep();
+        resumed.map_err(|error| error.to_string())
+    }
+
     /// Answers a sign of life. Called by the supervising thread.
     pub(super) fn beat(&self, peer: &str, beat: &Beat, query: &Query) {
         let (now, id) = (clock::now_ms(), &beat.toolbox);
@@ -224,6 +247,7 @@ impl Desk {
             }
         };
         self.end_unclaimed(peer, beat);
+        let knows = beat.boot.as_ref() == Some(&self.boot);
         let Some(room) = self.toolboxes.view(id) else {
             let text = format!(
                 "host `{}` has no toolbox `{id}`; it has: {}",
@@ -244,7 +268,7 @@ impl Desk {
             state: room.state,
             tools: room.version,
             last: room.last,
-            events: self.toolboxes.events(id, beat.after),
+            events: self.toolboxes.events(id, beat.after.filter(|_| knows)),
         };
         reply(query, &Answer::Ok(pulse));
     }
@@ -308,7 +332,7 @@ impl Desk {
         let serving = self.toolboxes.serving(toolbox).ok();
         let holder = self.held_by(toolbox);
         let this = self.clone();
-        let toolbox = toolbox.to_owned();
+        let (toolbox, clock) = (toolbox.to_owned(), clock::now_ms());
         if let (Some(holder), Some((copy, _))) = (holder, serving) {
             let halted = copy.toolbox.halt(Halt {
                 subsystems: vec!["all".to_owned()],
@@ -331,7 +355,15 @@ impl Desk {
                     )),
                 };
                 let stop_id = holder.stop_id;
-                this.stopped(&id, StopDone { stop_id, unreached }, &query);
+                this.stopped(
+                    &id,
+                    StopDone {
+                        stop_id,
+                        clock,
+                        unreached,
+                    },
+                    &query,
+                );
             });
             return;
         }
@@ -343,10 +375,12 @@ impl Desk {
             let own = stopped.iter().find(|stopped| stopped.toolbox_id == toolbox);
             let done = own.or(stopped.first()).map(|stopped| StopDone {
                 stop_id: stopped.stop_id.clone(),
+                clock,
                 unreached: stopped.unreached.clone(),
             });
             let done = done.unwrap_or_else(|| StopDone {
                 stop_id: String::new(),
+                clock,
                 unreached: Some("this host has no toolbox".to_owned()),
             });
             this.stopped(&id, done, &query);

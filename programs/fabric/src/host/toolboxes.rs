@@ -57,8 +57,9 @@ struct Room {
     /// The newest events, each with its number.
     events: VecDeque<(u64, Event)>,
     last: u64,
-    /// The last report of each unit of its backend.
+    /// The last report of each unit of its backend, and the copy that made them.
     backends: BTreeMap<String, Event>,
+    reporting: u64,
 }
 
 /// What a mount is told of a toolbox.
@@ -191,7 +192,8 @@ impl Toolboxes {
         let starting = live.starting.iter().map(String::as_str);
         self.engine.set_installed(&loaded.chain(starting).collect());
         let mut rooms = self.rooms.lock();
-        rooms.retain(|id, _| live.get(id).is_some());
+        // One that is being opened has said something already, perhaps.
+        rooms.retain(|id, _| live.get(id).is_some() || live.starting.contains(id));
         for toolbox in &live.toolboxes {
             let Ok(section) = self.config.toolbox(&toolbox.id) else {
                 continue;
@@ -210,7 +212,6 @@ impl Toolboxes {
                 room.tools = tools;
             }
             if room.generation != toolbox.generation || room.copy.is_none() {
-                room.backends.clear();
                 room.copy = Some(Arc::new(RemoteActions::new(toolbox.toolbox.clone())));
             }
             room.description.clone_from(&toolbox.manifest.description);
@@ -236,12 +237,14 @@ impl Toolboxes {
 
     /// The ids of all toolboxes.
     pub(super) fn ids(&self) -> Vec<String> {
-        self.rooms.lock().keys().cloned().collect()
+        let rooms = self.rooms.lock();
+        let loaded = rooms.iter().filter(|(_, room)| room.copy.is_some());
+        loaded.map(|(id, _)| id.clone()).collect()
     }
 
     pub(super) fn view(&self, id: &str) -> Option<RoomView> {
         let rooms = self.rooms.lock();
-        let room = rooms.get(id)?;
+        let room = rooms.get(id).filter(|room| room.copy.is_some())?;
         Some(RoomView {
             description: room.description.clone(),
             state: room.state.clone(),
@@ -388,7 +391,11 @@ impl HostServices for Services {
         }
         let mut rooms = toolboxes.rooms.lock();
         let room = rooms.entry(origin.toolbox_id.to_string()).or_default();
-        if event.kind == "backend" {
+        if event.kind == "backend" && room.reporting <= origin.generation {
+            if room.reporting < origin.generation {
+                room.backends.clear();
+                room.reporting = origin.generation;
+            }
             let unit = event.data.as_ref().and_then(|data| data.get("unit")?.as_str());
             room.backends
                 .insert(unit.unwrap_or_default().to_owned(), event.clone());

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use ovos_toolbox_wire::Event;
 
 use crate::clock::HostClock;
-use crate::messages::{LEASE_MS, Pulse, StopView};
+use crate::messages::{LEASE_MS, Pulse, StopDone, StopView};
 
 /// How many stops are remembered as known to the service.
 const KNOWN_STOPS: usize = 32;
@@ -31,8 +31,8 @@ pub(super) struct View {
     pub(super) reached: bool,
     /// Stops that the service made, or was told of.
     known: VecDeque<String>,
-    /// The host's clock at the last resume: what it said of a stop before is out of date.
-    resumed: u64,
+    /// The host's clock at the last stop or resume of the service: what it said of a stop before is out of date.
+    settled: u64,
     /// Until when an emergency halt of the service may be the echo of a stop that was reported to it.
     echo: Option<u64>,
 }
@@ -56,7 +56,9 @@ pub(super) enum News {
 
 impl View {
     /// Takes a host's sign of life.
-    pub(super) fn hear(&mut self, pulse: &Pulse, clock: HostClock) -> Vec<News> {
+    ///
+    /// The host counts as reached once a beat was answered that asked for the lease: what starts then finds it.
+    pub(super) fn hear(&mut self, pulse: &Pulse, clock: HostClock, asked: bool) -> Vec<News> {
         let mut told = Vec::new();
         // Answers may overtake each other.
         let is_old = self.clock.is_some_and(|newest| newest.host > pulse.clock)
@@ -67,10 +69,10 @@ impl View {
         self.clock = Some(clock);
         if self.boot.as_ref().is_some_and(|boot| *boot != pulse.boot) {
             told.push(News::NewBoot);
-            (self.resumed, self.tools, self.after) = (0, None, None);
+            (self.settled, self.tools, self.after) = (0, None, None);
         }
         self.boot = Some(pulse.boot.clone());
-        if !self.reached {
+        if !self.reached && asked {
             self.reached = true;
             told.push(News::Reached);
         }
@@ -87,7 +89,7 @@ impl View {
             self.tools = Some(pulse.tools);
             told.push(News::ToolsChanged);
         }
-        if pulse.clock < self.resumed {
+        if pulse.clock <= self.settled {
             return told;
         }
         self.stop.clone_from(&pulse.stop);
@@ -106,8 +108,13 @@ impl View {
         if !self.reached || now < self.lost_at()? {
             return None;
         }
-        (self.reached, self.held) = (false, false);
+        self.lose();
         Some(News::Lost(LEASE_MS))
+    }
+
+    /// The host is not reached; the next sign of life is news.
+    pub(super) fn lose(&mut self) {
+        (self.reached, self.held) = (false, false);
     }
 
     /// When the host counts as lost, unless it is heard before: when the lease that its last answer confirmed has run out there.
@@ -117,8 +124,9 @@ impl View {
 
     /// Until when the lease is asked for, by the host's clock: it lasts from the last beat that was answered, so that both sides see
     /// its end, whichever way of the network is dark.
-    pub(super) fn lease_until(&self) -> Option<u64> {
-        Some(self.clock?.when_sent() + LEASE_MS)
+    pub(super) fn lease_until(&self, now: u64) -> Option<u64> {
+        let clock = self.clock.filter(|clock| now < clock.sent + LEASE_MS)?;
+        Some(clock.when_sent() + LEASE_MS)
     }
 
     /// Whether an emergency halt of the service is the echo of a stop that it was told of, and need not be sent: the toolbox is
@@ -129,17 +137,18 @@ impl View {
     }
 
     /// Takes the answer to a stop of the service.
-    pub(super) fn stopped(&mut self, stop_id: &str, reason: &str) {
-        self.know(stop_id.to_owned());
+    pub(super) fn stopped(&mut self, done: &StopDone, reason: &str) {
+        self.know(done.stop_id.clone());
+        self.settled = self.settled.max(done.clock);
         self.stop = Some(StopView {
-            stop_id: stop_id.to_owned(),
+            stop_id: done.stop_id.clone(),
             reason: reason.to_owned(),
         });
     }
 
     /// Takes the answer to a resume of the service.
     pub(super) fn resumed(&mut self, clock: u64) {
-        self.resumed = clock;
+        self.settled = self.settled.max(clock);
         self.stop = None;
     }
 
@@ -184,7 +193,7 @@ mod tests {
             sent: clock - 10,
             heard: clock + 10,
         };
-        view.hear(&pulse, clock)
+        view.hear(&pulse, clock, true)
     }
 
     fn latched(id: &str) -> News {
@@ -197,7 +206,7 @@ mod tests {
             /// The host says this at this time, and the service is told of this stop.
             Hear(u64, Option<&'static str>, Option<&'static str>),
             /// The service's own stop was answered.
-            Stopped(&'static str),
+            Stopped(u64, &'static str),
             /// A resume was answered at this time of the host.
             Resumed(u64),
             /// A partition.
@@ -216,7 +225,11 @@ mod tests {
             ),
             (
                 "an own stop is not told",
-                &[Hear(100, None, None), Stopped("s1"), Hear(200, Some("s1"), None)],
+                &[
+                    Hear(100, None, None),
+                    Stopped(150, "s1"),
+                    Hear(200, Some("s1"), None),
+                ],
                 Some("s1"),
             ),
             (
@@ -292,7 +305,14 @@ mod tests {
                         let latches = heard.into_iter().find(|told| matches!(told, News::Latched(_)));
                         assert_eq!(latches, told.map(latched), "{what}");
                     }
-                    Stopped(id) => view.stopped(id, "a test"),
+                    Stopped(clock, id) => {
+                        let done = StopDone {
+                            stop_id: (*id).to_owned(),
+                            clock: *clock,
+                            unreached: None,
+                        };
+                        view.stopped(&done, "a test");
+                    }
                     Resumed(clock) => view.resumed(*clock),
                     Dark(now) => assert_eq!(view.look(*now), Some(News::Lost(LEASE_MS)), "{what}"),
                 }
@@ -333,7 +353,7 @@ mod tests {
         assert_eq!(view.look(90 + LEASE_MS), None, "told once");
         assert!(hear(&mut view, 1000, None).contains(&News::Reached));
         // By the host's clock the lease never ends later than this side counts it as lost.
-        assert!(view.lease_until().unwrap() <= 1000 + LEASE_MS);
+        assert!(view.lease_until(1010).unwrap() <= 1000 + LEASE_MS);
         let mut other = pulse(50, None);
         other.boot = "c".to_owned();
         let clock = HostClock {
@@ -341,6 +361,6 @@ mod tests {
             sent: 1100,
             heard: 1110,
         };
-        assert!(view.hear(&other, clock).contains(&News::NewBoot));
+        assert!(view.hear(&other, clock, true).contains(&News::NewBoot));
     }
 }
