@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::scene::{assert_still, from_first};
+use crate::support::status::toolbox_until;
 use machines::{Assistant, Robot};
 
 /// How long a motion may last after what should end it, by the clock of the machine: `fabric.md` says 0.6 s.
@@ -31,6 +32,9 @@ fn a_toolbox_of_another_machine_is_used_as_one_of_this_machine() {
         "{status}"
     );
     let client = &mut laptop.client;
+    toolbox_until(client, "robot1_dup", "contact with its host", |toolbox| {
+        toolbox["tools"] == 1
+    });
     assert_eq!(
         client.invoke("add", &json!({ "a": 1, "b": 2 }))["result"]["result"],
         3
@@ -47,7 +51,8 @@ fn a_toolbox_of_another_machine_is_used_as_one_of_this_machine() {
         "{failed}"
     );
     // Another toolbox under another id.
-    let dup = client.invoke("robot1_dup__dup", &json!({}));
+    let asked = json!({ "name": "dup", "toolbox_id": "robot1_dup", "args": {} });
+    let dup = client.ask("ovos.tools.invoke", &asked);
     assert_eq!(dup["result"], json!({ "owner": "testbed_dup" }), "{dup}");
     let plan = client.ask("ovos.tools.plan", &json!({ "name": "assemble", "args": {} }));
     assert_eq!(plan["waves"].as_array().map(Vec::len), Some(4), "{plan}");
@@ -108,7 +113,7 @@ fn a_cancel_a_halt_and_a_stop_reach_the_other_machine_at_once() {
             json!({ "call_id": "cancelled" }),
         ),
         ("halted", "ovos.stop", json!({})),
-        ("stopped", "ovos.tools.stop", json!({})),
+        ("stopped", "ovos.tools.stop", json!({ "toolbox_id": "testbed" })),
     ] {
         let from = robot.scene.motors().len();
         laptop.client.call(call_id, "assemble", &long_motion());
