@@ -131,6 +131,7 @@ const OF_DOORS: &[&str] = &["axum", "hyper", "http", "rmcp", "rusqlite", "tokio-
 const FOLDERS: &[(&str, &[&str])] = &[
     ("contract", &[]),
     ("process", &[]),
+    ("state", &["process"]),
     ("artifact", &["contract", "process"]),
     ("transport", &["contract", "process", "artifact"]),
     ("lifecycle", &["contract", "process", "artifact", "transport"]),

@@ -9,8 +9,9 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 
-use crate::folder::{Folder, Identity, MachineFiles, write_private};
+use crate::folder::{Folder, Identity, MachineFiles};
 use crate::peers::Role;
+use crate::private_file::write_private;
 
 /// How long the authority is valid, in days.
 const AUTHORITY_DAYS: u64 = 20 * 365;

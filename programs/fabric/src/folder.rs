@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::peers::Peers;
+use crate::private_file::write_private;
 
 /// The certificate by which every other one is believed.
 const AUTHORITY: &str = "authority.pem";
@@ -188,22 +189,6 @@ pub(crate) fn wall_clock() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-/// Replaces a file that only its owner may read, and makes its folder.
-///
-/// # Errors
-/// The file cannot be written.
-pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), String> {
-    let path = &std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let folder = path.parent().unwrap_or(path);
-    if !folder.exists() {
-        let made = fs::create_dir_all(folder)
-            .and_then(|()| fs::set_permissions(folder, fs::Permissions::from_mode(0o700)));
-        made.map_err(|error| format!("make {}: {error}", folder.display()))?;
-    }
-    config::write_atomically(path, text.as_bytes(), None)
-        .map_err(|error| format!("write {}: {error}", path.display()))
-}
-
 fn file_error(path: &Path, why: &dyn std::fmt::Display) -> FolderError {
     FolderError::File {
         path: path.to_owned(),
@@ -213,6 +198,8 @@ fn file_error(path: &Path, why: &dyn std::fmt::Display) -> FolderError {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn identity() -> Identity {

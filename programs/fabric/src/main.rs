@@ -17,6 +17,7 @@ mod inspect;
 mod messages;
 mod mount;
 mod peers;
+mod private_file;
 mod session;
 
 use std::path::PathBuf;

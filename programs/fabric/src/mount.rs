@@ -125,8 +125,10 @@ struct Shared {
     /// The service is gone.
     is_left: AtomicBool,
     is_closed: AtomicBool,
-    /// The other end has to be looked at again.
+    /// The host was lost since the other end was looked at.
     is_doubtful: AtomicBool,
+    /// The host was not asked yet who it is, or did not answer.
+    is_unknown: AtomicBool,
 }
 
 /// The lists of tools that the service asked for.
@@ -162,6 +164,7 @@ impl Mount {
             is_left: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             is_doubtful: AtomicBool::new(false),
+            is_unknown: AtomicBool::new(true),
         });
         for (name, work) in [
             ("beats", Shared::beats as fn(&Arc<Shared>)),
@@ -229,6 +232,7 @@ impl Shared {
     /// The host is out of reach, or refuses this machine.
     fn lose(&self, why: &str) {
         self.view.lock().lose();
+        self.is_doubtful.store(true, Ordering::SeqCst);
         let moved = {
             let mut runs = self.runs.lock();
             let moved = runs.are_moving();
@@ -254,6 +258,9 @@ impl Shared {
         for told in told {
             self.tell(told, heard);
         }
+        if self.is_unknown.swap(false, Ordering::SeqCst) {
+            self.greet();
+        }
         if !asked {
             // The host's clock is known now, so the lease can be asked for: what the service starts next may need it.
             self.beat();
@@ -267,7 +274,7 @@ impl Shared {
         match told {
             News::Reached => {
                 self.trouble.lock().clear();
-                self.is_doubtful.store(true, Ordering::SeqCst);
+                self.is_unknown.store(true, Ordering::SeqCst);
                 self.event(
                     "backend",
                     Severity::Info,
@@ -277,7 +284,6 @@ impl Shared {
                 for backend in backends {
                     self.link.event(&backend);
                 }
-                self.greet();
                 self.answer_lists();
             }
             News::Lost(limit) => self.lose(&format!("host `{host}` was not heard for {limit} ms")),
@@ -286,7 +292,7 @@ impl Shared {
                 let text = format!("host `{host}` was started anew");
                 self.runs.lock().lose_all(now, &self.lost(&text));
                 self.backends.lock().clear();
-                self.greet();
+                self.is_unknown.store(true, Ordering::SeqCst);
             }
             News::Latched(reason) => {
                 let reason = format!("on host `{host}`: {reason}");
@@ -337,8 +343,8 @@ impl Shared {
                         }
                     }
                     Some(refused) => this.complain(&failure_of(refused).message),
-                    // Lost on the way; asked again with the next beat that is answered.
-                    None => this.view.lock().reached = false,
+                    // Lost on the way; asked again after the next beat.
+                    None => this.is_unknown.store(true, Ordering::SeqCst),
                 }
             },
         );
@@ -377,7 +383,8 @@ impl Shared {
             if let Some(lost) = lost {
                 self.tell(lost, now);
             }
-            if self.is_doubtful.swap(false, Ordering::SeqCst) {
+            let is_back = self.view.lock().reached && self.is_doubtful.swap(false, Ordering::SeqCst);
+            if is_back {
                 self.line.check_again();
             }
             let lost_at = {

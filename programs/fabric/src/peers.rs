@@ -9,6 +9,8 @@ use std::time::SystemTime;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+use crate::private_file::write_private;
+
 /// What a machine may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
@@ -101,7 +103,7 @@ impl Peers {
             .map_err(|error| format!("read {}: {error}", self.path.display()))?;
         change(&mut list);
         let text = serde_json::to_string_pretty(&list).map_err(|error| error.to_string())? + "\n";
-        crate::folder::write_private(&self.path, &text)
+        write_private(&self.path, &text)
     }
 }
 
@@ -115,7 +117,9 @@ mod tests {
         let peers = Peers::new(folder.path().join("peers.json"));
         assert_eq!(peers.now().role("laptop"), None, "no file");
         peers
-            .change(|list| drop(list.peers.insert("laptop".into(), Role::Operator)))
+            .change(|list| {
+                list.peers.insert("laptop".into(), Role::Operator);
+            })
             .unwrap();
         assert_eq!(peers.now().role("laptop"), Some(Role::Operator));
         assert_eq!(peers.now().role("stranger"), None);

@@ -111,7 +111,6 @@ fn start_host(scene: &Scene, port: u16, more: &[&str]) -> Process {
 
 /// A machine with a bus and a service that mounts the robot's toolboxes.
 pub(super) struct Assistant {
-    pub(super) name: &'static str,
     pub(super) scene: Scene,
     pub(super) client: Client,
     pub(super) service: Process,
@@ -121,7 +120,7 @@ pub(super) struct Assistant {
 
 impl Assistant {
     /// A machine that joins the robot's fabric and mounts its testbed.
-    pub(super) fn new(name: &'static str, robot: &Robot) -> Self {
+    pub(super) fn new(name: &str, robot: &Robot) -> Self {
         let scene = Scene::new(&json!({}));
         let file = robot.invitation(name);
         succeeds(&scene.sandbox, &["join", file.to_str().unwrap()]);
@@ -142,7 +141,6 @@ impl Assistant {
         let mut client = Client::connect(scene.port);
         let service = serve(&scene, &mut client);
         let mut this = Self {
-            name,
             scene,
             client,
             service,

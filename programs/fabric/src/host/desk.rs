@@ -399,7 +399,7 @@ impl Desk {
         let this = self.clone();
         let peer = peer.to_owned();
         // Checked here, in the order of arrival, and begun at once.
-        let checked = self.check(&peer, right, &ask);
+        let checked = self.check(&peer, role, right, &ask);
         let call_id = call_id(&ask.mount, ask.run);
         self.spawn(async move {
             let (end, content) = match checked {
@@ -414,7 +414,7 @@ impl Desk {
     }
 
     /// Whether a start may begin, and the effect of its action.
-    fn check(&self, peer: &str, right: Right, ask: &StartAsk) -> Result<Effect, Failure> {
+    fn check(&self, peer: &str, role: Role, right: Right, ask: &StartAsk) -> Result<Effect, Failure> {
         let permission = |text: String| Err(Failure::new(FailureKind::PermissionError, text));
         let (name, toolbox) = (&self.identity.name, &ask.toolbox);
         let tool = &ask.start.call.tool;
@@ -432,11 +432,11 @@ impl Desk {
         let now = clock::now_ms();
         let reads = known.effect == Effect::Read && effect == Effect::Read;
         if !reads {
-            if right != Right::Command {
+            if !Right::Command.is_of(role) {
                 return permission(format!("`{peer}` may only read on host `{name}`"));
             }
             let leases = self.leases.lock();
-            if !leases.holds(toolbox, &ask.mount, now) {
+            if right != Right::Command || !leases.holds(toolbox, &ask.mount, now) {
                 let other = leases.commander(toolbox).filter(|other| *other != peer);
                 let text = match other {
                     Some(other) => format!(
