@@ -16,6 +16,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::firing::{End, Work, carry, check, context};
+use crate::ovos_scheduler::OvosScheduler;
 use crate::store::{Store, Unreadable};
 use crate::table::{Deed, Schedule, Table, What};
 use crate::timing::{Millis, When};
@@ -40,21 +41,28 @@ const UPCOMING: usize = 5;
 
 /// The schedules of this program.
 pub(crate) struct Scheduler {
-    door: Arc<Door>,
-    table: Mutex<Table>,
+    pub(crate) door: Arc<Door>,
+    pub(crate) table: Mutex<Table>,
     store: Store,
     fastest: Millis,
     /// What ends the calls that are under way, by schedule.
     running: Mutex<HashMap<String, CancellationToken>>,
     changed: Notify,
+    /// Whether the topics of OVOS's scheduler are answered, too.
+    pub(crate) is_of_ovos: bool,
 }
 
 impl Scheduler {
-    /// With the schedules that were kept. `fastest` is how often each of them may fire.
+    /// With the schedules that were kept. `fastest` is how often each of them may fire; `is_of_ovos`: with the topics of OVOS's scheduler.
     ///
     /// # Errors
     /// The file of the schedules cannot be read.
-    pub(crate) fn new(door: Arc<Door>, store: Store, fastest: Millis) -> Result<Arc<Self>, Unreadable> {
+    pub(crate) fn new(
+        door: Arc<Door>,
+        store: Store,
+        fastest: Millis,
+        is_of_ovos: bool,
+    ) -> Result<Arc<Self>, Unreadable> {
         let table = store.read()?;
         Ok(Arc::new(Self {
             door,
@@ -63,6 +71,7 @@ impl Scheduler {
             fastest,
             running: Mutex::default(),
             changed: Notify::new(),
+            is_of_ovos,
         }))
     }
 
@@ -75,6 +84,7 @@ impl Scheduler {
         let mut requests = self.door.client.serve(&TOPICS);
         let mut events = self.door.client.events();
         self.act(Table::restored);
+        let mut ovos = OvosScheduler::begin(&self).await;
         self.suspend_if_latched().await;
         loop {
             self.act(|table| table.due(now(), &Local));
@@ -88,6 +98,7 @@ impl Scheduler {
                     Some(news) => self.hear(news).await,
                     None => return,
                 },
+                request = ovos.next() => ovos.take(request.as_ref()),
                 () = self.changed.notified() => {}
                 () = sleep(self.wait()) => {}
             }
@@ -107,7 +118,7 @@ impl Scheduler {
     }
 
     /// Changes the schedules, keeps that, and does what follows. What cannot be kept is not done.
-    fn act(self: &Arc<Self>, change: impl FnOnce(&mut Table) -> Vec<Deed>) {
+    pub(crate) fn act(self: &Arc<Self>, change: impl FnOnce(&mut Table) -> Vec<Deed>) {
         let deeds = {
             let mut table = self.table.lock();
             let deeds = change(&mut table);
@@ -149,7 +160,7 @@ impl Scheduler {
         }
     }
 
-    fn keep(&self, table: &Table) -> Result<(), String> {
+    pub(crate) fn keep(&self, table: &Table) -> Result<(), String> {
         // The table is small, and the disk may be slow.
         let written = tokio::task::block_in_place(|| self.store.write(table));
         written.map_err(|cause| {
@@ -162,6 +173,9 @@ impl Scheduler {
     }
 
     fn fire(self: &Arc<Self>, schedule: Schedule) {
+        if let What::Message(message) = &schedule.what {
+            return self.send(&schedule, message);
+        }
         let end = CancellationToken::new();
         self.running
             .lock()
@@ -197,7 +211,7 @@ impl Scheduler {
         });
     }
 
-    fn publish(&self, kind: &str, severity: Severity, data: Value) {
+    pub(crate) fn publish(&self, kind: &str, severity: Severity, data: Value) {
         if let Err(error) = self.door.client.event(kind, severity, data) {
             tracing::warn!(kind, %error, "an event was not sent");
         }
@@ -415,6 +429,7 @@ fn described(schedule: &Schedule) -> Value {
     match &schedule.what {
         What::Call(call) => said["call"] = json!(call),
         What::Run(run) => said["run"] = json!(run),
+        What::Message(message) => said["message"] = json!({"event": message.event, "data": message.data}),
     }
     said
 }
@@ -424,7 +439,7 @@ fn value_error(why: &str) -> String {
 }
 
 /// A time as people write it, in the zone of the machine.
-fn text_of(at: Millis) -> String {
+pub(crate) fn text_of(at: Millis) -> String {
     Local
         .timestamp_millis_opt(at)
         .single()
@@ -432,7 +447,7 @@ fn text_of(at: Millis) -> String {
         .unwrap_or_default()
 }
 
-fn now() -> Millis {
+pub(crate) fn now() -> Millis {
     let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX)
 }

@@ -42,6 +42,11 @@ pub(crate) enum When {
 }
 
 impl When {
+    /// The farthest time that is accepted.
+    pub(crate) fn farthest(now: Millis) -> Millis {
+        now.saturating_add(FARTHEST)
+    }
+
     /// Reads when a request wants its schedule to be due.
     ///
     /// # Errors
@@ -172,7 +177,7 @@ fn instant(value: &Value) -> Option<Millis> {
 
 /// Seconds as milliseconds.
 #[allow(clippy::cast_possible_truncation, reason = "it is in the range")]
-fn millis(value: &Value) -> Option<Millis> {
+pub(crate) fn millis(value: &Value) -> Option<Millis> {
     let millis = value.as_f64()? * 1000.0;
     (0.0..=1e15).contains(&millis).then(|| millis.round() as Millis)
 }
