@@ -44,7 +44,6 @@ struct StartPipeline {
     #[serde(default)]
     #[schemars(length(max = 64))]
     name: Option<String>,
-    /// When to restart it after it ended.
     #[serde(default)]
     restart: Restart,
     /// Also start it each time that the toolbox starts.
@@ -165,9 +164,8 @@ async fn explained(context: &Context<Gstreamer>, text: String, message: &str) ->
 /// Stop a pipeline. Its recordings are finished first.
 #[derive(Deserialize, JsonSchema)]
 struct StopPipeline {
-    /// Its id or name.
     instance_id: String,
-    /// Stop at once, without finishing files.
+    /// Without finishing files.
     #[serde(default)]
     force: bool,
 }
@@ -194,14 +192,12 @@ async fn stop_pipeline(context: Context<Gstreamer>, args: StopPipeline) -> Resul
 /// Pause a pipeline until resume_pipeline.
 #[derive(Deserialize, JsonSchema)]
 struct PausePipeline {
-    /// Its id or name.
     instance_id: String,
 }
 
 /// Resume a paused pipeline.
 #[derive(Deserialize, JsonSchema)]
 struct ResumePipeline {
-    /// Its id or name.
     instance_id: String,
 }
 
@@ -238,7 +234,6 @@ async fn held(context: &Context<Gstreamer>, id: String, wanted: Phase) -> Result
 /// Change a property in a running pipeline, such as an encoder's bitrate.
 #[derive(Deserialize, JsonSchema)]
 struct SetPipelineProperty {
-    /// Its id or name.
     instance_id: String,
     /// The element's name, such as `x264enc0`, or its factory where the pipeline has only one: `x264enc`.
     element: String,

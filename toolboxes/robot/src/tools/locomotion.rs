@@ -44,7 +44,7 @@ struct MoveBase {
     #[serde(default)]
     #[schemars(range(min = 0.01, max = 2.0))]
     distance: Option<f64>,
-    /// Degrees of a turn; rotate_left is counter-clockwise.
+    /// rotate_left is counter-clockwise.
     #[serde(default)]
     #[schemars(range(min = 1.0, max = 360.0))]
     degrees: Option<f64>,
@@ -137,7 +137,6 @@ fn walk(unit: &Unit, args: Walk) -> Planned<'_> {
 struct SpinArgs {
     /// Seen from above: clockwise (cw) is to the right.
     direction: Spin,
-    /// Degrees in that direction.
     #[serde(default = "full_turn")]
     #[schemars(range(min = 1.0, max = 720.0))]
     degrees: f64,
@@ -166,7 +165,7 @@ fn base_rotate(unit: &Unit, degrees: f64, speed: f64, seconds: f64) -> Node {
     on(Subsystem::Base, seconds, step).lasting(rotation_seconds(unit, degrees, speed))
 }
 
-/// Turn the whole robot to a side, a person or a thing.
+/// Turn the whole robot.
 #[derive(Deserialize, JsonSchema)]
 struct Turn {
     /// left, right, around, degrees (positive is left, counter-clockwise), or a person or thing that it sees.

@@ -33,7 +33,6 @@ fn hand(unit: &Unit, arm: Subsystem, step: Step) -> Node {
 /// Have the robot grasp and lift a thing, at the place taught for it or the usual one. It does not search.
 #[derive(Deserialize, JsonSchema)]
 struct PickObject {
-    /// Such as "cup".
     object: String,
     /// Which hand.
     #[serde(default)]
@@ -70,7 +69,6 @@ fn pick_object(unit: &Unit, args: PickObject) -> Planned<'_> {
 /// Have the robot put down what it holds, at the place taught for a name or the usual one.
 #[derive(Deserialize, JsonSchema)]
 struct PlaceObject {
-    /// Such as "table".
     location: String,
     /// Which hand.
     #[serde(default)]

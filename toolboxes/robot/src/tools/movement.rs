@@ -193,13 +193,13 @@ pub(super) fn unknown(argument: &str, what: &str, given: &str, known: &[&str]) -
     ))
 }
 
-/// Turn the robot's head to a person, a thing or a side. Needs target or bearing_degrees.
+/// Turn the robot's head. Needs target or bearing_degrees.
 #[derive(Deserialize, JsonSchema)]
 struct LookAt {
     /// forward, left, right, up, down, floor, or a person or thing.
     #[serde(default)]
     target: Option<Target>,
-    /// Degrees from straight ahead; positive is left.
+    /// From straight ahead; positive is left.
     #[serde(default)]
     #[schemars(range(min = -180.0, max = 180.0))]
     bearing_degrees: Option<f64>,

@@ -44,7 +44,7 @@ fn place(given: &str) -> Result<String, ToolError> {
 /// Remember where the robot stands now, and which way it faces, under a name.
 #[derive(Deserialize, JsonSchema)]
 struct RememberPlace {
-    /// Such as "kitchen". One of the same name is replaced.
+    /// One of the same name is replaced.
     place: String,
 }
 
@@ -57,7 +57,6 @@ fn remember_place(unit: &Unit, args: RememberPlace) -> Planned<'_> {
 /// Send the robot to a remembered place. Without a map of its own it drives straight and sees nothing in its way.
 #[derive(Deserialize, JsonSchema)]
 struct GoToPlace {
-    /// One of list_places.
     place: String,
 }
 
@@ -88,7 +87,6 @@ fn list_places(unit: &Unit, _: ListPlaces) -> Planned<'_> {
 /// Have the robot forget a remembered place.
 #[derive(Deserialize, JsonSchema)]
 struct ForgetPlace {
-    /// One of list_places.
     place: String,
 }
 
