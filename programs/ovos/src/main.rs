@@ -13,6 +13,7 @@ mod line;
 mod media;
 mod question;
 mod speech;
+mod stray;
 mod toolbox;
 mod tools;
 mod volume;
