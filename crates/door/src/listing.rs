@@ -8,7 +8,7 @@ use config::Toolset;
 use ovos_toolbox_wire::{Audience, Effect, Object};
 use serde_json::Value;
 
-use crate::{Guide, LongCallTool, OwnTool as _, StopTool};
+use crate::{Guide, LongCallTool, OwnTool, StopTool};
 
 /// The longest name that hosts and models accept.
 pub const MAX_NAME: usize = 64;

@@ -3,12 +3,15 @@
 //! It is an ordinary bus client, made of [`door::Door`]; the service has no code for it. `timing` says when, `table` what follows from
 //! time, events and stops, `store` keeps that on disk, `firing` makes one call as its asker, and `serve` answers requests.
 
+mod clock;
 mod firing;
+mod message;
 mod ovos_events;
 mod ovos_scheduler;
 mod serve;
 mod store;
 mod table;
+mod timetable;
 mod timing;
 
 use std::process::ExitCode;

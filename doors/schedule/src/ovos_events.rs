@@ -1,13 +1,12 @@
 //! The topics of OVOS's own scheduler, `mycroft.scheduler.*`, by which skills have messages sent later: for installations without
 //! ovos-core, which has one. Pure. What is published of OVOS's scheduler is the model; `tests/doors/schedule` runs both.
 
-use chrono::TimeZone;
 use client::topic::OVOS_SCHEDULER;
 use ovos_toolbox_wire::Object;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::table::{LATE, Schedule, What};
+use crate::message::ScheduledMessage;
+use crate::table::{Schedule, What};
 use crate::timing::{FASTEST_OF_OPERATOR, Millis, When, millis};
 
 /// Asks for a message at a time.
@@ -33,18 +32,6 @@ const TOOLS: &str = "ovos.tools.";
 
 /// The longest data and the longest context of a message, in bytes of JSON.
 const LONGEST: usize = 16_384;
-
-/// How many times that have passed are looked at; of those that follow none is sent late.
-const MOST_PASSED: usize = 10_000;
-
-/// A message that is sent when its schedule is due.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ScheduledMessage {
-    pub(crate) event: String,
-    pub(crate) data: Object,
-    /// The context in which it was asked for, and is sent.
-    pub(crate) context: Object,
-}
 
 /// The id of the schedule of a message.
 pub(crate) fn id_of(event: &str) -> String {
@@ -135,17 +122,6 @@ pub(crate) fn payload(data: &Object) -> Result<Object, String> {
         Some(Value::Object(payload)) => Ok(payload.clone()),
         Some(_) => Err("data: expected an object".to_owned()),
     }
-}
-
-/// For which times a message is sent at `now`: for each that has just come, and for the last one that has passed unseen.
-/// `next_ms` becomes the next time.
-pub(crate) fn owed<Z: TimeZone>(schedule: &mut Schedule, now: Millis, zone: &Z) -> Vec<Millis> {
-    let times = std::iter::successors(schedule.next_ms, |last| schedule.when.next(*last, zone));
-    let due: Vec<Millis> = times.take_while(|time| *time <= now).take(MOST_PASSED).collect();
-    let Some(last) = due.last() else { return due };
-    schedule.next_ms = schedule.when.next(now.max(*last), zone);
-    let passed = due.iter().filter(|time| now - **time > LATE).count();
-    due[passed.saturating_sub(1)..].to_vec()
 }
 
 /// The message that is sent for a time.

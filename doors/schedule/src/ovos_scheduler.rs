@@ -13,11 +13,10 @@ use serde_json::json;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::ovos_events::{
-    self, ADD, GET, LIST, READY, REMOVE, STATUS_PREFIX, ScheduledMessage, TOPICS, UPDATE, id_of,
-};
-use crate::serve::{Scheduler, now, text_of};
-use crate::table::{Schedule, What};
+use crate::clock::now;
+use crate::ovos_events::{self, ADD, GET, LIST, READY, REMOVE, STATUS_PREFIX, TOPICS, UPDATE, id_of};
+use crate::table::What;
+use crate::timetable::Timetable;
 
 /// How long another scheduler may take to answer, and how often it is looked for.
 const PROBE_WAIT: Duration = Duration::from_secs(1);
@@ -30,32 +29,32 @@ const ANOTHER: &str = "another scheduler answers on this bus, such as that of ov
 
 /// The requests of skills. There are none where they are not answered here.
 pub(crate) struct OvosScheduler {
-    scheduler: Arc<Scheduler>,
+    timetable: Arc<Timetable>,
     requests: Option<Requests>,
     /// Cancelled when another scheduler was found.
     another: CancellationToken,
 }
 
 impl OvosScheduler {
-    /// Looks for another scheduler, and answers from now on if there is none.
-    pub(crate) async fn begin(scheduler: &Arc<Scheduler>) -> Self {
+    /// Looks for another scheduler, and answers from now on if there is none. `is_wanted`: whether the topics are to be answered.
+    pub(crate) async fn begin(timetable: &Arc<Timetable>, is_wanted: bool) -> Self {
         let this = Self {
-            scheduler: Arc::clone(scheduler),
+            timetable: Arc::clone(timetable),
             requests: None,
-            another: scheduler.door.shutdown.child_token(),
+            another: timetable.door.shutdown.child_token(),
         };
-        if !scheduler.is_of_ovos {
+        if !is_wanted {
             this.suspend(Some(SWITCHED_OFF));
             return this;
         }
-        if is_there(&scheduler.door.client).await {
+        if is_there(&timetable.door.client).await {
             this.refuse();
             return this;
         }
-        let requests = scheduler.door.client.serve(&TOPICS);
+        let requests = timetable.door.client.serve(&TOPICS);
         this.suspend(None);
-        let (client, another) = (scheduler.door.client.clone(), this.another.clone());
-        scheduler.door.tasks.spawn(async move {
+        let (client, another) = (timetable.door.client.clone(), this.another.clone());
+        timetable.door.tasks.spawn(async move {
             loop {
                 tokio::select! {
                     () = another.cancelled() => return,
@@ -93,7 +92,7 @@ impl OvosScheduler {
             return self.refuse();
         };
         // The bus sends each message to its sender, too.
-        if self.scheduler.door.client.is_own(request) {
+        if self.timetable.door.client.is_own(request) {
             return;
         }
         if request.topic() == READY {
@@ -105,22 +104,22 @@ impl OvosScheduler {
     }
 
     fn refuse(&self) {
-        if self.scheduler.door.shutdown.is_cancelled() {
+        if self.timetable.door.shutdown.is_cancelled() {
             return;
         }
         tracing::error!("mycroft.scheduler is not answered: {ANOTHER}");
         self.suspend(Some(ANOTHER));
         let data = json!({"why": ANOTHER, "topics": "mycroft.scheduler"});
-        self.scheduler
+        self.timetable
             .publish("schedules_suspended", Severity::Error, data);
     }
 
     /// Sends no messages for this reason, or sends them again.
     fn suspend(&self, why: Option<&str>) {
-        let mut table = self.scheduler.table.lock();
+        let mut table = self.timetable.table.lock();
         if table.suspend_messages(why) {
             // It holds in this process in any case.
-            _ = self.scheduler.keep(&table);
+            _ = self.timetable.keep(&table);
         }
     }
 
@@ -129,26 +128,26 @@ impl OvosScheduler {
             return Err(error.to_owned());
         }
         let data = request.data();
-        let client = &self.scheduler.door.client;
+        let client = &self.timetable.door.client;
         match request.topic() {
             ADD => {
                 let schedule = ovos_events::read(data, request.context(), now())?;
-                let mut table = self.scheduler.table.lock();
+                let mut table = self.timetable.table.lock();
                 table.replace(schedule, &Local).map_err(|full| full.to_string())?;
-                self.scheduler.keep(&table)
+                self.timetable.keep(&table)
             }
             REMOVE => {
-                let mut table = self.scheduler.table.lock();
+                let mut table = self.timetable.table.lock();
                 match table.cancel(&id_of(ovos_events::named(data, "event")?)) {
-                    Some(_) => self.scheduler.keep(&table),
+                    Some(_) => self.timetable.keep(&table),
                     None => Ok(()),
                 }
             }
             UPDATE => {
-                let mut table = self.scheduler.table.lock();
+                let mut table = self.timetable.table.lock();
                 let id = id_of(ovos_events::named(data, "event")?);
                 match table.change_message(&id, ovos_events::payload(data)?) {
-                    true => self.scheduler.keep(&table),
+                    true => self.timetable.keep(&table),
                     false => Ok(()),
                 }
             }
@@ -171,7 +170,7 @@ impl OvosScheduler {
 
     /// The messages, each as the topics show it.
     fn entries(&self) -> Object {
-        let table = self.scheduler.table.lock();
+        let table = self.timetable.table.lock();
         let messages = table.all().filter_map(|schedule| match &schedule.what {
             What::Message(message) => Some((message.event.clone(), ovos_events::entry(schedule, message))),
             _ => None,
@@ -189,16 +188,4 @@ impl OvosScheduler {
 async fn is_there(client: &Client) -> bool {
     let asked = client.ask(OVOS_SCHEDULER, &EmptyRequest {}, PROBE_WAIT);
     asked.await.is_ok()
-}
-
-impl Scheduler {
-    /// Sends the message of a schedule.
-    pub(crate) fn send(&self, schedule: &Schedule, message: &ScheduledMessage) {
-        let due = schedule.firing_ms.map(text_of).unwrap_or_default();
-        let (data, context) = ovos_events::message(schedule, message, [&due, &text_of(now())]);
-        tracing::info!(event = message.event, due, "a message is sent");
-        if let Err(error) = self.door.client.publish(&message.event, data, context) {
-            tracing::error!(event = message.event, %error, "a message was not sent");
-        }
-    }
 }

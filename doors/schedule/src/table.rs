@@ -10,15 +10,12 @@ use ovos_toolbox_wire::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ovos_events::{ScheduledMessage, owed};
-use crate::timing::{Millis, When};
+use crate::message::{ScheduledMessage, owed};
+use crate::timing::{LATE, Millis, When};
 
 /// How many schedules one asker may have, and all of them together.
 pub(crate) const MOST_OF_ONE: usize = 20;
 const MOST: usize = 500;
-
-/// How late a schedule may still fire.
-pub(crate) const LATE: Millis = 60_000;
 
 /// By how much a clock may run back without having been put back.
 const JITTER: Millis = 5_000;
@@ -220,7 +217,7 @@ impl Table {
                 continue;
             };
             if matches!(schedule.what, What::Message(_)) && schedule.suspended.is_none() {
-                for due_ms in owed(schedule, now, zone) {
+                for due_ms in owed(&schedule.when, &mut schedule.next_ms, now, zone) {
                     deeds.push(fire(schedule, due_ms));
                     // It is sent at once.
                     schedule.firing_ms = None;

@@ -16,6 +16,9 @@ pub(crate) const FASTEST: Millis = 60_000;
 /// The same for an operator.
 pub(crate) const FASTEST_OF_OPERATOR: Millis = 1_000;
 
+/// How late a schedule may still fire, in milliseconds.
+pub(crate) const LATE: Millis = 60_000;
+
 /// The farthest time that is accepted, in milliseconds from now: ten years.
 const FARTHEST: Millis = 10 * 366 * 86_400_000;
 
