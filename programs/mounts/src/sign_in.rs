@@ -2,12 +2,11 @@
 
 mod browser;
 mod device_code;
+mod person;
 
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use config::{Config, MountConfig, MountTransport, Overrides, ProcessEnvironment};
 use rmcp::transport::auth::{
@@ -17,14 +16,12 @@ use rmcp::transport::auth::{
 
 use self::browser::Callback;
 use self::device_code::DeviceCode;
+use self::person::{browser, say};
 use crate::complaint::complain;
 use crate::connect::{NoConnection, connect_http, list};
 use crate::credentials::Credentials;
 use crate::peer::{Client, Notifications};
 use crate::secrets::Secrets;
-
-/// How long a person may take in the browser.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The exit code where signing in did not succeed.
 const EXIT_REFUSED: u8 = 1;
@@ -252,7 +249,7 @@ impl SigningIn<'_> {
                     self.name
                 ));
             }
-            (Some(device), is_wanted) if is_wanted || browser::browser().is_none() => {
+            (Some(device), is_wanted) if is_wanted || browser().is_none() => {
                 let signed_in = device.sign_in(&session, secret.as_deref()).await;
                 let kept = signed_in.map_err(|why| format!("{}: {}", self.name, self.hidden(&why)))?;
                 self.credentials.save(kept).await.map_err(wrong)?;
@@ -299,10 +296,4 @@ async fn tools(mount: &MountConfig, credentials: &Credentials) -> Result<usize, 
     let listed = list(connection.service.peer()).await?;
     _ = connection.service.cancel().await;
     Ok(listed.len())
-}
-
-fn say(text: &str) {
-    // Without a terminal it goes on all the same.
-    _ = io::stdout().write_all(text.as_bytes());
-    _ = io::stdout().flush();
 }

@@ -1,15 +1,13 @@
 //! Signing in with a browser, which comes back to a port of this machine. Where it cannot, because it runs on another one, the address
 //! at which it ended is pasted into the terminal. Read [`Callback`].
 
-use std::ffi::OsString;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use super::{PATIENCE, say};
+use super::person::{PATIENCE, open, say};
 
 /// The longest request of a browser that is read.
 const LONGEST: usize = 16 << 10;
@@ -119,26 +117,4 @@ fn refused(address: String) -> Result<String, String> {
         Some(error) => Err(format!("the issuer did not let you sign in: {error:.100}")),
         None => Ok(address),
     }
-}
-
-/// The browser of this machine, if it has one.
-pub(super) fn browser() -> Option<OsString> {
-    let named = std::env::var_os("BROWSER").filter(|browser| !browser.is_empty());
-    let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"]
-        .iter()
-        .any(|name| std::env::var_os(name).is_some());
-    named.or_else(|| has_screen.then(|| "xdg-open".into()))
-}
-
-/// Opens a page in the browser of this machine, if it has one.
-pub(super) fn open(page: &str) {
-    let Some(browser) = browser() else { return };
-    let mut command = Command::new(browser);
-    command
-        .arg(page)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    // The address is in the terminal, too.
-    _ = command.spawn();
 }

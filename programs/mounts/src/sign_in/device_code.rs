@@ -14,8 +14,7 @@ use rmcp::transport::auth::{
 };
 use serde_json::Value;
 
-use super::browser::open;
-use super::{PATIENCE, say};
+use super::person::{PATIENCE, open, say};
 use crate::connect::{chain, oauth_http};
 
 /// What the crate calls a client, with the tokens of the library.
