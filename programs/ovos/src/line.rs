@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::stray::Questions;
+use crate::open_question::Questions;
 
 /// The name under which OVOS knows the toolbox, as it knows skills.
 pub(crate) const SKILL_ID: &str = "ovos-tools.ovos";

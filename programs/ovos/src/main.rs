@@ -11,6 +11,7 @@
 
 mod line;
 mod media;
+mod open_question;
 mod question;
 mod speech;
 mod stray;

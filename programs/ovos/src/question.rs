@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::line::{Call, Hearing, Line, SKILL_ID, now};
+use crate::open_question::Questions;
 use crate::speech::Speech;
-use crate::stray::Questions;
 
 /// The user's "stop", by its new and its old topic, and what takes back the questions of skills.
 const STOPS: [&str; 3] = ["ovos.stop", "mycroft.stop", "mycroft.skills.abort_question"];

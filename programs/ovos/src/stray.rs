@@ -2,12 +2,10 @@
 //! ovos-core how its session was when it heard of it last, and so may bring back the hold of a question that has ended. What is said then
 //! would be lost, so the session is given back and it is said again. Read [`returned`].
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bus::Message;
 use ovos_toolbox_wire::Failure;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -23,54 +21,6 @@ const KEPT: Duration = Duration::from_millis(100);
 
 /// Longer than any utterance is waited for.
 const LONG: Duration = Duration::from_secs(3600);
-
-/// Which question waits, and what was taken as an answer.
-#[derive(Default)]
-pub(crate) struct Questions(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    /// The session in which one waits.
-    waits: Option<Option<String>>,
-    /// The answer that was taken last.
-    taken: Option<Message>,
-}
-
-/// A question that waits, until it ends or this is dropped.
-pub(crate) struct Asking(Arc<Questions>);
-
-impl Questions {
-    /// A question waits from now on. There is one at a time.
-    pub(crate) fn ask(this: &Arc<Self>, session_id: Option<String>) -> Asking {
-        this.0.lock().waits = Some(session_id);
-        Asking(Arc::clone(this))
-    }
-
-    fn is_stray(&self, message: &Message) -> bool {
-        let state = self.0.lock();
-        let is_taken = state
-            .taken
-            .as_ref()
-            .is_some_and(|taken| taken.data == message.data && taken.context == message.context);
-        let waits = state.waits.as_ref();
-        !is_taken && waits.is_none_or(|session| session.as_deref() != message.session_id())
-    }
-}
-
-impl Asking {
-    /// The question has ended. `taken`: with this answer.
-    pub(crate) fn ends(self, taken: Option<&Message>) {
-        if let Some(taken) = taken {
-            self.0.0.lock().taken = Some(taken.clone());
-        }
-    }
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        self.0.0.lock().waits = None;
-    }
-}
 
 /// Has what is for no question said again, as long as it is not dropped.
 pub(crate) async fn returned(line: Line) {
