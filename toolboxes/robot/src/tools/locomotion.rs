@@ -19,7 +19,9 @@ pub(super) fn list(listing: &mut Listing<'_>) {
     let arguments = (argument_schema::<MoveBase>(), for_models);
     listing.add_with("move_base", Effect::Motion, base, move_base, arguments);
     listing.add("walk", Effect::Motion, base, walk);
-    let arguments = (argument_schema::<SpinArgs>(), json!({"speed": null}));
+    // The direction is the other argument.
+    let for_models = json!({"speed": null, "degrees": {"description": null}});
+    let arguments = (argument_schema::<SpinArgs>(), for_models);
     listing.add_with("spin", Effect::Motion, base, spin, arguments);
     let arguments = (argument_schema::<Turn>(), json!({"speed": null}));
     listing.add_with("turn", Effect::Motion, base, turn, arguments);
@@ -137,6 +139,7 @@ fn walk(unit: &Unit, args: Walk) -> Planned<'_> {
 struct SpinArgs {
     /// Seen from above: clockwise (cw) is to the right.
     direction: Spin,
+    /// Degrees in that direction.
     #[serde(default = "full_turn")]
     #[schemars(range(min = 1.0, max = 720.0))]
     degrees: f64,
