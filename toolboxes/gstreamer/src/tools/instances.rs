@@ -2,7 +2,7 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::for_models::hidden;
+use super::for_models::{hidden, untold};
 use crate::config::Restart;
 use crate::instance::Ask;
 use crate::order::Changed;
@@ -16,7 +16,12 @@ pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
     vec![
         Tool::write("start_pipeline", start_pipeline)
             .category("pipelines")
-            .for_models(hidden(&["autostart", "wait_for", "wait_ms"]))
+            .for_models(
+                hidden(&["autostart", "wait_for", "wait_ms"])
+                    .into_iter()
+                    .chain(untold(&["restart"]))
+                    .collect(),
+            )
             .timeout(Duration::from_secs(90)),
         Tool::write("stop_pipeline", stop_pipeline)
             .category("pipelines")
