@@ -96,6 +96,22 @@ pub trait Adapter: Send + Sync {
         None
     }
 
+    /// The ranges of an arm's joints in degrees, where the machine itself keeps narrower ones than its file; `None` where it has none.
+    ///
+    /// # Errors
+    /// They could not be read.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    fn ranges<'a>(
+        &'a self,
+        arm: Subsystem,
+        control: &'a Control,
+    ) -> BoxFuture<'a, Result<Option<Vec<[f64; 2]>>, ActionError>> {
+        let _ = (arm, control);
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Where a person or a thing is; `None` if the robot cannot tell.
     fn locate(&self, what: &str) -> Option<Sighting> {
         let _ = what;
@@ -124,6 +140,8 @@ pub struct Sighting {
     pub tilt: f64,
     /// Metres.
     pub distance: f64,
+    /// Where it is in the frame of an arm's base, in metres, where that is known.
+    pub at: Option<[f64; 3]>,
 }
 
 /// What an action returns.

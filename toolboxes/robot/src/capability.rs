@@ -7,6 +7,7 @@ use ovos_toolbox_sdk::wire::Effect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::shape::GeometryTable;
 use crate::subsystem::Subsystem;
 
 /// A robot's parts, limits and abilities. A part that is `None` or empty is missing, and tools that need it are not
@@ -83,6 +84,9 @@ pub struct Arm {
     /// The gripper, where the arm has one.
     #[serde(default)]
     pub gripper: Option<Gripper>,
+    /// Its shape, where it can be sent to points.
+    #[serde(default)]
+    pub geometry: Option<GeometryTable>,
 }
 
 /// A gripper.
@@ -253,6 +257,12 @@ impl Capabilities {
             Subsystem::RightArm => self.right_arm.as_ref(),
             _ => None,
         }
+    }
+
+    /// Whether the arm can be sent to points.
+    #[must_use]
+    pub fn reaches(&self, arm: Subsystem) -> bool {
+        self.arm(arm).is_some_and(|arm| arm.geometry.is_some())
     }
 
     /// Limits the grippers to the range of their joints.

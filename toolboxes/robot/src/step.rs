@@ -69,7 +69,7 @@ pub enum Step {
     },
     /// Turns on the spot.
     BaseRotate(Heading),
-    /// Remembers where the base stands.
+    /// Remembers where the base stands, or where a hand is.
     RememberPlace { place: String },
     /// Drives the base to a remembered place.
     GoToPlace { place: String },
@@ -223,8 +223,20 @@ pub enum Heading {
 pub enum Where {
     /// To angles in degrees.
     Angles { positions: Vec<f64>, speed: f64 },
-    /// Above a thing or place; the offset is in metres.
-    Above { target: String, offset: [f64; 3] },
+    /// Above a thing or place; the offset is in metres. `at` is where it is in the frame of the arm's base, where the call says so.
+    Above {
+        target: String,
+        offset: [f64; 3],
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<[f64; 3]>,
+    },
+    /// To a point in the frame of the arm's base, in metres: the tip, or what is between the fingers. The hand stays as it is.
+    Point {
+        point: [f64; 3],
+        speed: f64,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        grasp: bool,
+    },
 }
 
 /// The thing that is lifted.
@@ -405,6 +417,12 @@ impl Step {
             Self::Retract { target } => (target, Stage::Retracted),
             _ => return None,
         })
+    }
+
+    /// Whether a gripper that is one of the arm's joints stays as it is.
+    #[must_use]
+    pub fn keeps_hand(&self) -> bool {
+        self.reach().is_some() || matches!(self, Self::MoveToPosition(Where::Point { .. }))
     }
 
     /// The action of a hand, and the force from 0.0 to 1.0 where it has to hold something.

@@ -209,14 +209,17 @@ fn a_rehearsal_holds_things_drives_and_stops() {
         .invoke("gripper", json!({"arm": "right", "action": "open"}))
         .unwrap();
     assert_eq!(opened["success"], true, "{opened:#}");
-    let nothing = harness
-        .invoke("pick_object", json!({"object": "unicorn"}))
-        .unwrap();
-    assert_eq!(nothing["success"], false, "{nothing:#}");
-    assert!(
-        nothing["message"].to_string().contains("closed on nothing"),
-        "{nothing:#}"
-    );
+    for (object, why) in [
+        (json!({"object": "unicorn"}), "does not know where unicorn is"),
+        (
+            json!({"object": "unicorn", "x": 0.2, "y": 0.12, "z": 0.05}),
+            "closed on nothing",
+        ),
+    ] {
+        let nothing = harness.invoke("pick_object", object).unwrap();
+        assert_eq!(nothing["success"], false, "{nothing:#}");
+        assert!(nothing["message"].to_string().contains(why), "{nothing:#}");
+    }
     let people = harness.invoke("get_visible_people", json!({})).unwrap();
     assert_eq!(people["success"], true, "{people:#}");
     // Servos on a line, as the driver asks for them.
