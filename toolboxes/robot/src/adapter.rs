@@ -90,6 +90,20 @@ pub trait Adapter: Send + Sync {
     /// The future may be dropped.
     fn close(&self) -> BoxFuture<'_, ()>;
 
+    /// The next picture on a topic of the robot's graph.
+    ///
+    /// # Errors
+    /// The robot is in no graph, nothing comes on the topic, or it is none of pictures.
+    ///
+    /// # Cancel safety
+    /// The subscription ends with the future.
+    fn picture<'a>(&'a self, topic: &'a str) -> BoxFuture<'a, Result<SeenMessage, ActionError>> {
+        Box::pin(std::future::ready(Err(ActionError::NotSupported {
+            robot: self.capabilities().model.clone(),
+            what: format!("a picture on {topic}: it is in no graph of ROS"),
+        })))
+    }
+
     /// Where the base stands, as it was measured last, without a question to the machine; `None` while that is not known.
     /// For a robot with [`Services::position`](crate::capability::Services::position).
     fn fix(&self) -> Option<Fix> {
@@ -129,6 +143,15 @@ pub trait Adapter: Send + Sync {
         let _ = (tool, args);
         None
     }
+}
+
+/// A message with a picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeenMessage {
+    /// sensor_msgs/Image or CompressedImage.
+    pub message: Value,
+    /// How long ago it came.
+    pub age: Duration,
 }
 
 /// Where something is, seen from the robot.

@@ -3,10 +3,13 @@
 //! Owns the description that the tool list, the graphs and the limits are made from. Plain data, read once after
 //! the adapter has been made. Read [`Capabilities`].
 
+use std::collections::BTreeMap;
+
 use ovos_toolbox_sdk::wire::Effect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::camera::CameraTable;
 use crate::shape::GeometryTable;
 use crate::subsystem::Subsystem;
 
@@ -47,6 +50,9 @@ pub struct Capabilities {
     /// How the robot performs some of our routines in its own way.
     #[serde(default)]
     pub own: Own,
+    /// Its cameras.
+    #[serde(default)]
+    pub cameras: BTreeMap<String, CameraTable>,
 }
 
 /// How a robot's own waves, gestures and dances differ from our routines.

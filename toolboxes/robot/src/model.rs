@@ -59,6 +59,9 @@ impl Model {
             capabilities: parts.into_capabilities(name, own),
             ..Self::default()
         };
+        model.capabilities.cameras = std::mem::take(&mut file.cameras);
+        soundness::words("cameras", model.capabilities.cameras.keys().map(String::as_str))
+            .map_err(|why| ModelError::parse(origin, why))?;
         soundness::parts(&model.capabilities).map_err(|why| ModelError::parse(origin, why))?;
         for on in [Subsystem::LeftArm, Subsystem::RightArm] {
             if let Some(arm) = model.capabilities.arm(on)

@@ -12,6 +12,7 @@ use crate::adapter::{ActionOutput, Control, Right, Sighting};
 use crate::aim::aim;
 use crate::conclude::ActionResult;
 use crate::error::tool_error;
+use crate::eyes;
 use crate::geometry::End;
 use crate::journey;
 use crate::places::{HandPoint, Remembered};
@@ -131,6 +132,7 @@ async fn perform(
             unit.memory().fire_detection = enabled.then(|| data.clone());
             return Ok(announced(context, unit, "fire_detection", data));
         }
+        Step::Look { camera } => return eyes::look(context, unit, camera).await,
         Step::Stop {} if !unit.capabilities().has(Subsystem::Base) => {
             return Ok(ActionResult::default());
         }

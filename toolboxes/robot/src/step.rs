@@ -83,6 +83,8 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         still: bool,
     },
+    /// Shows what a camera sees.
+    Look { camera: String },
     /// Reads the remembered places.
     ListPlaces {},
     /// Forgets a place.
@@ -316,7 +318,7 @@ pub enum Stage {
 }
 
 /// Every action name, so that each has a handler.
-pub const NAMES: [&str; 50] = [
+pub const NAMES: [&str; 51] = [
     "wave",
     "move_to_pose",
     "move_to_position",
@@ -337,6 +339,7 @@ pub const NAMES: [&str; 50] = [
     "remember_place",
     "go_to_place",
     "list_places",
+    "look",
     "navigate_to",
     "read",
     "own",
@@ -393,6 +396,7 @@ impl Step {
                 | Self::Own { still: true, .. }
                 | Self::RememberPlace { .. }
                 | Self::ListPlaces {}
+                | Self::Look { .. }
                 | Self::ForgetPlace { .. }
                 | Self::ScanMotors { .. }
                 | Self::MotorStatus { .. }
