@@ -129,15 +129,20 @@ fn summary(started: &StartSummary, paint: Paint) -> String {
             paint.tone(Tone::Strong, &toolbox.toolbox_id),
             plain(&toolbox.version),
             count(toolbox.tools, "tool", "tools"),
-            if toolbox.latched {
-                format!(
-                    ", in emergency stop: `ovos-tools resume {}`",
-                    plain(&toolbox.toolbox_id)
-                )
-            } else {
-                String::new()
+            match &toolbox.stop_id {
+                Some(stop_id) => format!(
+                    ", in emergency stop; when it is safe, run `ovos-tools resume {} {}`",
+                    plain(&toolbox.toolbox_id),
+                    plain(stop_id)
+                ),
+                None => String::new(),
             }
         );
+    }
+    if let Some(all) = &status.all_latched {
+        let label = paint.tone(Tone::Bad, "everything is in emergency stop");
+        let stop_id = plain(&all.stop_id);
+        text += &format!("  {label}; when it is safe, run `ovos-tools resume all {stop_id}`\n");
     }
     for file in &status.failed {
         let label = paint.tone(Tone::Bad, "not loaded");

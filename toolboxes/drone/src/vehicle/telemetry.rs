@@ -357,6 +357,12 @@ impl Telemetry {
         self.texts.back().map(|text| text.text.to_string())
     }
 
+    /// The mode in which a pilot flies it, as either of the two streams that report modes has it: each may be behind the other.
+    pub(crate) fn pilots_mode(&self) -> Option<Mode> {
+        let present = self.present.map(|present| present.mode);
+        present.into_iter().chain(self.mode).find(|mode| mode.is_manual())
+    }
+
     /// Takes a report of the mode.
     pub(crate) fn hear_mode(&mut self, present: Present, at: Instant) {
         let before = self.present.replace(present);

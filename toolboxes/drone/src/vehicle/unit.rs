@@ -336,11 +336,14 @@ impl Vehicle {
     /// A pilot is still flying.
     pub(crate) fn resume(&self) -> Result<(), String> {
         let heard = self.telemetry();
-        if heard.link_ok() && heard.in_air == Some(true) && heard.mode.is_some_and(Mode::is_manual) {
+        if let Some(mode) = heard.pilots_mode()
+            && heard.link_ok()
+            && heard.in_air == Some(true)
+        {
             return Err(format!(
                 "{}: a pilot flies it (mode {}): land it, or hand it over with the mode switch or the tool hold",
                 self.id,
-                heard.mode.map_or("UNKNOWN", Mode::name)
+                mode.name()
             ));
         }
         lock(&self.control).hand_back();

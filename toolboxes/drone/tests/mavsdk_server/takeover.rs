@@ -171,7 +171,8 @@ fn a_takeover_between_two_heartbeats_is_noticed() {
             how.as_str().is_some_and(|how| how.contains("POSCTL"))
         });
         rig.refused("move_up", json!({"cm": 50}), "pilot_override");
-        rig.harness.resume().unwrap();
+        // Lifting the latch is refused until every report of the mode shows that the pilot has given it back.
+        rig.until("it is handed back", |rig| rig.harness.resume().is_ok());
         rig.ok("hold", json!({"ms": 0}));
     }
 }

@@ -1,5 +1,6 @@
 //! The stand-in for the host. Read [`Harness`].
 
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,6 +32,7 @@ pub struct Harness {
     _host: Box<abi::Host>,
     _owned: Option<Box<Table>>,
     host_thread: Mutex<()>,
+    effects: Mutex<HashMap<String, Effect>>,
     pub(super) runs: AtomicU64,
     pub(super) stop_epoch: AtomicU64,
     pub(super) deadline: Duration,
@@ -110,6 +112,7 @@ impl Harness {
             _host: host,
             _owned: owned,
             host_thread: Mutex::new(()),
+            effects: Mutex::default(),
             runs: AtomicU64::new(1),
             stop_epoch: AtomicU64::new(0),
             operator: false,
@@ -484,10 +487,14 @@ impl Harness {
     }
 
     pub(super) fn effect_of(&self, tool: &str) -> Effect {
-        self.tools()
-            .into_iter()
-            .find(|known| known.name == tool)
-            .map_or(Effect::Read, |known| known.effect)
+        if let Some(effect) = lock(&self.effects).get(tool) {
+            return *effect;
+        }
+        // A list is long, and a tool keeps its effect.
+        let listed = self.tools().into_iter().map(|tool| (tool.name, tool.effect));
+        let mut effects = lock(&self.effects);
+        effects.extend(listed);
+        effects.get(tool).copied().unwrap_or(Effect::Read)
     }
 
     fn function<F>(&self, name: &str, of: impl FnOnce(&abi::Toolbox) -> Option<F>) -> F {
