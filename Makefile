@@ -7,22 +7,21 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 TOOLBOXES := examples/hello examples/hello_c toolboxes/math toolboxes/robot toolboxes/ros toolboxes/drone toolboxes/gstreamer
 # Expanded where a program is built, because the other targets need no shell for it.
 PROGRAMS = $(shell scripts/programs.sh --package)
-# Crates that need system libraries: left out, and named, where those are missing.
-OPTIONAL := toolboxes/gstreamer
 TESTBED := tests/toolboxes/testbed tests/toolboxes/testbed_dup
 
-.PHONY: run test check bench soak proofs fuzz plugins testbed venv mavsdk install package release-check setup
+.PHONY: run test check bench soak proofs fuzz plugins testbed tests venv peers mavsdk install package release-check setup
 
 run: setup  ## build and serve, with a bus of its own where none listens; large toolboxes are built and loaded meanwhile
 	scripts/run.sh
 
-test: venv testbed  ## every test
-	scripts/setup.sh --with-browser
+test: setup  ## every test
+	@# What is downloaded and what is compiled do not wait for each other.
+	$(MAKE) --no-print-directory -j2 peers tests
 	scripts/test.sh
 
 check:  ## what a change has to pass before it is committed
-	cargo fmt --check && cargo clippy --locked --all-targets -- -D warnings
-	scripts/optional.sh "cargo clippy --quiet --locked --all-targets" $(OPTIONAL) -- -D warnings
+	cargo fmt --check
+	members=$$(scripts/members.sh) && cargo clippy $$members --locked --all-targets -- -D warnings
 	scripts/check-fuzz.sh
 	scripts/registry.sh
 	if command -v cargo-deny >/dev/null; then cargo deny --workspace --log-level error check licenses; else scripts/skip.sh cargo-deny "it is not installed"; fi
@@ -30,8 +29,7 @@ check:  ## what a change has to pass before it is committed
 bench: setup venv  ## tables of ratios, goals beside them
 	scripts/plugins.sh release $(TARGET)/bench-toolboxes $(TOOLBOXES) && scripts/plugins.sh release $(TARGET)/bench-plugins $(TESTBED)
 	cargo build --release --locked $(PROGRAMS)
-	cargo bench --locked --bench '*'
-	scripts/optional.sh "cargo bench --quiet --locked" $(OPTIONAL)
+	members=$$(scripts/members.sh) && cargo bench $$members --locked --bench '*'
 
 soak: venv testbed  ## everything at once for MINUTES (20): no call lost, no leak
 	scripts/soak.sh $(MINUTES)
@@ -61,6 +59,12 @@ testbed: setup  ## the toolboxes only tests use
 venv:  ## the Python packages the tests talk to, in .venv
 	scripts/setup.sh --with-python
 	scripts/venv.sh
+
+tests: testbed  ## the programs of all tests
+	members=$$(scripts/members.sh) && cargo test --quiet --locked --no-run $$members
+
+peers: venv  ## what the tests talk to
+	scripts/setup.sh --with-browser
 
 mavsdk:  ## mavsdk_server, which the toolbox drone needs for every vehicle, in .venv-mavsdk
 	@scripts/setup.sh --with-python

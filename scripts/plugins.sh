@@ -23,7 +23,7 @@ case $profile in
     try) flag="--profile try" built=$target/try together= ;;
     # What tests load is a part of what `cargo test` builds anyway: a build without the tests has other features of the
     # dependencies, and builds nearly all of them again.
-    *) flag=--no-run built=$target/debug build="cargo test" together="$together tests/toolboxes/testbed" ;;
+    *) flag=--no-run built=$target/debug build="cargo test $(scripts/members.sh)" together="$together tests/toolboxes/testbed" ;;
 esac
 libraries=$built
 [ "$flag" != --no-run ] || libraries=$built/deps

@@ -20,29 +20,16 @@ export NEXTEST_TEST_THREADS
 
 if [ ! -e .venv/.ready ]; then export OVOS_TOOLS_SKIP_PYTHON=1; fi
 
-# The service's tests also load the toolboxes that need system libraries, if those can be built. Their library is a part of
-# their tests, which run below.
-for dir in toolboxes/gstreamer; do
-    if scripts/needs.sh "$dir" >/dev/null; then
-        suite cargo test --quiet --locked --no-run --manifest-path "$dir/Cargo.toml"
-    fi
-done
+# Where GStreamer is missing, its toolbox is left out and named.
+members=$(scripts/members.sh)
 
 run="cargo test"
 if command -v cargo-nextest >/dev/null; then run="cargo nextest run"; fi
-suite $run --locked --no-fail-fast "$@"
-if [ "$run" != "cargo test" ]; then suite cargo test --locked --doc --quiet; fi
+# shellcheck disable=SC2086 # a word or none
+suite $run $members --locked --no-fail-fast "$@"
+# shellcheck disable=SC2086
+if [ "$run" != "cargo test" ]; then suite cargo test $members --locked --doc --quiet; fi
 
-# Crates outside of default-members, each of which needs system libraries. Arguments select among the tests above.
-for dir in toolboxes/gstreamer; do
-    if [ $# -gt 0 ]; then
-        continue
-    elif reason=$(scripts/needs.sh "$dir"); then
-        suite $run --locked --no-fail-fast --manifest-path "$dir/Cargo.toml"
-    else
-        suite scripts/skip.sh "$(basename "$dir")" "$reason"
-    fi
-done
 if [ $# -eq 0 ]; then suite scripts/python-programs.sh; fi
 if command -v cargo-deny >/dev/null; then
     suite cargo deny --workspace --log-level error check licenses
