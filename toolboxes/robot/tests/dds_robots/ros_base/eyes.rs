@@ -68,7 +68,8 @@ fn a_robot_looks_through_its_cameras_and_listens_to_none_meanwhile() {
         assert!(jpeg.starts_with(&[0xFF, 0xD8]), "no JPEG");
         let name = json!(topic);
         base.wait("unsubscribed", |lines| {
-            let ended = |line: &&String| line.contains("unsubscribed") && line.contains(name.as_str().unwrap());
+            let ended =
+                |line: &&String| line.contains("unsubscribed") && line.contains(name.as_str().unwrap());
             lines.iter().rev().find(ended).map(drop)
         });
     }
