@@ -1,6 +1,6 @@
 //! Arithmetic for a voice assistant, with the argument and result names of OVOS's own math toolbox.
 //!
-//! Pure functions behind five tools; everything is bounded, so that hostile input causes an error rather than load.
+//! Pure functions behind the tools; everything is bounded, so that hostile input causes an error rather than load.
 //! Results that JSON cannot represent (infinite, not a number) are errors. Read `expression` first.
 //!
 //! ```console
