@@ -25,6 +25,7 @@ fn may_fail(tool: &str, why: &str) -> bool {
         "who_said_that",
         "look_at_speaker",
         "get_last_seen",
+        "what_is_there",
         "point_at_person",
     ];
     asks.contains(&tool)
