@@ -14,7 +14,7 @@ use client::Step;
 use client::payload::{CallOptions, InvokeRequest};
 use config::Toolset;
 use door::program::{self, Joined, Options, ProgramError, block_on, failed};
-use door::{Answer, Door, Registered, StopTool, Turn, own_id};
+use door::{Answer, Door, OwnTool as _, Registered, StopTool, Turn, own_id};
 use ovos_toolbox_wire::{Effect, Object};
 use serde_json::json;
 use tokio::sync::mpsc;

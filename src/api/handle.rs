@@ -22,10 +22,8 @@ impl Api {
     pub async fn handle(self: &Arc<Self>, topic: Topic, request: Request) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.wait_for_start(&topic, &request).await;
-        if matches!(topic, Topic::List | Topic::Export | Topic::Discover) {
-            return self.answer_list(topic, request).await;
-        }
         match topic {
+            Topic::List | Topic::Export | Topic::Discover => self.answer_list(topic, request).await,
             Topic::Get => self.answer(&request, &self.get(&request)).await,
             Topic::Invoke => {
                 let answer = self.invoke(&request).await;
@@ -75,7 +73,6 @@ impl Api {
                 let status = self.serves_all();
                 self.answer(&request, &IsReady { status }).await;
             }
-            Topic::List | Topic::Export | Topic::Discover => {}
             Topic::ConfigurationUpdated | Topic::ConfigurationPatch | Topic::ConfigurationPatchClear => {}
         }
     }

@@ -472,11 +472,13 @@ fn numbers(plain: &mut Map<String, Value>, values: &[Value], notes: &mut Vec<Str
     notes.push(format!("One of {}.", listed.join(", ")));
 }
 
-/// A number as its type writes it: `50` for an integer that was given as `50.0`.
+/// A number in its shortest form: `50` for what was given as `50.0`.
 fn exact(value: &Value, kind: &str) -> Value {
     match value.as_f64() {
         // Below 2^53 every whole number is exact.
-        Some(number) if kind == "integer" && number.fract() == 0.0 && number.abs() < 9.0e15 => {
+        Some(number)
+            if ["integer", "number"].contains(&kind) && number.fract() == 0.0 && number.abs() < 9.0e15 =>
+        {
             #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
             let whole = number as i64;
             json!(whole)

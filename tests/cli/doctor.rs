@@ -389,10 +389,23 @@ async fn a_port_that_another_program_uses_is_named_and_those_that_are_used_by_de
             );
         }
     }
-    let (_, report) = machine
-        .examine(&json!({"robot": {"robots": {"k": {"adapter": "booster_k1"}}}}))
-        .await;
-    assert!(!report.to_string().contains("ttyACM"), "{report:#}");
+    // Of the robots that ship, those of servos have a device where their section names none, and no other has.
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("toolboxes/robot/robots");
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    for file in files.filter(|file| file.extension().is_some_and(|end| end == "toml")) {
+        let is_of_servos = fs::read_to_string(&file)
+            .unwrap()
+            .contains("driver = \"feetech\"");
+        let kind = file.file_stem().unwrap().to_str().unwrap();
+        let (_, report) = machine
+            .examine(&json!({"robot": {"robots": {"five": {"kind": kind}}}}))
+            .await;
+        let is_looked_at = report.to_string().contains("/dev/ttyACM1");
+        assert_eq!(
+            is_looked_at, is_of_servos,
+            "{kind}: USUAL in src/program/doctor/machine.rs: {report:#}"
+        );
+    }
 }
 
 /// A confinement that is asked for keeps a toolbox from being loaded; the usual one does not.

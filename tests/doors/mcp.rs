@@ -12,5 +12,6 @@ mod list_size;
 mod order;
 mod patience;
 mod run;
+mod rust_sdk;
 mod sessions;
 mod signing_in;

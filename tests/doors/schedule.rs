@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::process::Process;
+use crate::support::python::{python, script};
 use crate::support::scene::{Scene, ready};
 use crate::support::service::BusKind;
 
@@ -14,6 +16,11 @@ const ADD: &str = "ovos.tools.schedule";
 const LIST: &str = "ovos.tools.schedule.list";
 const CANCEL: &str = "ovos.tools.schedule.cancel";
 const RESUME: &str = "ovos.tools.schedule.resume";
+
+/// The topics of OVOS's scheduler.
+const SCHEDULE_EVENT: &str = "mycroft.scheduler.schedule_event";
+const LIST_EVENTS: &str = "mycroft.scheduler.list_events";
+const WAITING: &str = "waiting for mycroft.scheduler";
 
 struct Stage {
     scene: Scene,
@@ -25,10 +32,19 @@ struct Stage {
 impl Stage {
     /// With a testbed that says that it is simulated, or not.
     fn new(simulated: bool) -> Self {
+        Self::with(simulated, &json!({}))
+    }
+
+    /// With a door that is OVOS's scheduler, too.
+    fn of_ovos() -> Self {
+        Self::with(true, &json!({"schedule": {"ovos_scheduler": true}}))
+    }
+
+    fn with(simulated: bool, doors: &Value) -> Self {
         let scene = Scene::new(&json!({}));
         let testbed = json!({ "testbed": { "simulated": simulated }, "service": {"operator_tools": false} });
         scene.configure(
-            &json!({}),
+            &json!({ "doors": doors }),
             &json!({ "PHAL": { "ovos-phal-plugin-tools": testbed } }),
         );
         let bus = scene.bus(BusKind::Embedded);
@@ -45,15 +61,18 @@ impl Stage {
 
     /// A door that answers requests.
     fn door(&self) -> Process {
+        self.door_that("waiting for ovos.tools.schedule")
+    }
+
+    /// A door that has said this.
+    fn door_that(&self, says: &str) -> Process {
         static DOORS: AtomicUsize = AtomicUsize::new(0);
         let mut command = self.scene.sandbox.command(binary());
         command.args(["--bus", &self.scene.url()]);
         let name = format!("schedule-{}", DOORS.fetch_add(1, Ordering::Relaxed));
         let mut door = Process::start(&name, &self.scene.sandbox, command);
         door.until("a door that listens", |door| {
-            door.output()
-                .contains("waiting for ovos.tools.schedule")
-                .then_some(())
+            door.output().contains(says).then_some(())
         });
         door
     }
@@ -121,7 +140,7 @@ fn schedules_survive_a_killed_door_and_are_listed_and_cancelled() {
     let mut door = stage.door();
     let soon = stage
         .client
-        .ask(ADD, &json!({"call": add(1, 1), "in_seconds": 3}));
+        .ask(ADD, &json!({"call": add(1, 1), "in_seconds": 1.5}));
     let often = stage
         .client
         .ask(ADD, &json!({"call": add(1, 2), "cron": "30 7 * * MON-FRI"}));
@@ -212,7 +231,9 @@ fn an_emergency_stop_between_holds_through_restarts_of_the_door() {
     for (is_down, restarts) in [(false, false), (false, true), (true, true)] {
         let mut stage = Stage::new(true);
         let mut door = stage.door();
-        let asked = stage.client.ask(ADD, &json!({"call": motion(), "in_seconds": 4}));
+        let asked = stage
+            .client
+            .ask(ADD, &json!({"call": motion(), "in_seconds": 1.5}));
         if is_down {
             door.kill();
             let stopped = stage.client.ask("ovos.tools.stop", &json!({}));
@@ -285,4 +306,125 @@ fn what_cannot_be_scheduled_is_refused_with_the_reason() {
         .client
         .ask(ADD, &json!({"call": add(1, 1), "every_seconds": 3600}));
     assert!(full["error"].as_str().unwrap().starts_with("BusyError"), "{full}");
+}
+
+/// A message that a skill asks for.
+fn message(event: &str, time: f64) -> Value {
+    json!({"event": event, "time": time, "data": {"n": event}})
+}
+
+fn in_seconds(seconds: f64) -> f64 {
+    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    since.as_secs_f64() + seconds
+}
+
+/// Skills of OVOS are served as by the scheduler that is published.
+#[test]
+fn skills_are_served_as_by_the_published_scheduler() {
+    if python().is_none() {
+        return;
+    }
+    let said = [false, true].map(|is_ours| {
+        let stage = Stage::of_ovos();
+        let port = stage.scene.port.to_string();
+        let sandbox = &stage.scene.sandbox;
+        let _scheduler = if is_ours {
+            stage.door_that(WAITING)
+        } else {
+            let folder = sandbox.path("state").to_str().unwrap().to_owned();
+            let mut scheduler = script("ovos_events.py", &[port.as_str(), "serve", &folder], sandbox);
+            scheduler.until("a scheduler", |scheduler| {
+                scheduler.output().contains("scheduler serves").then_some(())
+            });
+            scheduler
+        };
+        let said = script("ovos_events.py", &[port.as_str()], sandbox).finish();
+        let said = said.lines().find(|line| line.starts_with('{'));
+        let said: Value = serde_json::from_str(said.expect("what was heard")).unwrap();
+        said
+    });
+    let [published, ours] = said;
+    for key in ["status", "listed", "heard"] {
+        let (theirs, ours) = (&published[key], &ours[key]);
+        assert_eq!(ours, theirs, "{key}");
+    }
+    let heard = ours["heard"].as_object().unwrap();
+    assert_eq!(
+        heard["demo.skill:often"].as_array().map(Vec::len),
+        Some(3),
+        "{heard:?}"
+    );
+    assert!(
+        heard.len() > 8 && !heard.keys().any(|name| name.contains("bad")),
+        "{heard:?}"
+    );
+}
+
+#[test]
+fn messages_survive_a_killed_door_and_are_sent_once() {
+    let mut stage = Stage::of_ovos();
+    let mut door = stage.door_that(WAITING);
+    stage
+        .client
+        .send(SCHEDULE_EVENT, &message("demo.skill:soon", in_seconds(2.0)));
+    // What tools do is decided on when it is due, which a message of this kind is not.
+    stage
+        .client
+        .send(SCHEDULE_EVENT, &message("ovos.tools.invoke", in_seconds(0.0)));
+    let listed = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
+    assert_eq!(listed.as_object().map(serde_json::Map::len), Some(1), "{listed}");
+    door.kill();
+    let _door = stage.door_that(WAITING);
+    let heard = stage.client.until("the message", |frame| {
+        (frame["type"] == "demo.skill:soon").then(|| frame.clone())
+    });
+    assert_eq!(heard["data"]["n"], "demo.skill:soon", "{heard}");
+    let listed = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
+    assert_eq!(listed, json!({}));
+    // A skill has as many as any other asker.
+    for number in 0..25 {
+        let name = format!("demo.skill:{number}");
+        stage
+            .client
+            .send(SCHEDULE_EVENT, &message(&name, in_seconds(600.0)));
+    }
+    let listed = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
+    assert_eq!(listed.as_object().map(serde_json::Map::len), Some(20), "{listed}");
+}
+
+/// Of two schedulers on a bus the one that is there answers, whichever it is.
+#[test]
+fn a_second_scheduler_is_not_served_beside_the_first() {
+    let mut stage = Stage::of_ovos();
+    let first = stage.door_that(WAITING);
+    let mut second = stage.door_that("another scheduler answers on this bus");
+    let suspended = stage.event("schedules_suspended");
+    assert_eq!(suspended["topics"], "mycroft.scheduler", "{suspended}");
+    stage
+        .client
+        .send(SCHEDULE_EVENT, &message("demo.skill:once", in_seconds(0.3)));
+    stage.client.until("the message", |frame| {
+        (frame["type"] == "demo.skill:once").then_some(())
+    });
+    drop(first);
+    // The second one still answers what is its own.
+    assert_eq!(stage.client.ask(LIST, &json!({}))["schedules"], json!([]));
+    assert_eq!(
+        stage
+            .client
+            .ask_within(LIST_EVENTS, &json!({}), Duration::from_millis(500)),
+        None
+    );
+    assert!(second.ended().is_none());
+    // One that begins later is noticed, too.
+    drop(second);
+    let mut third = stage.door_that(WAITING);
+    stage
+        .client
+        .send("ovos.scheduler.ready", &json!({"schedules": 0}));
+    third.until("a plain word", |door| {
+        door.output()
+            .contains("another scheduler answers on this bus")
+            .then_some(())
+    });
 }

@@ -1,14 +1,18 @@
 // The clients of the TypeScript SDK that give up after 3, 5 and 10 s, while a machine moves for longer:
-// mcp_patience.mjs PACKAGES TRANSPORT DOOR BUS [URL TOKEN]. The door answers within 2 s, and its lease is 4 s.
+// mcp_patience.mjs PACKAGES MAJOR TRANSPORT DOOR BUS [URL TOKEN]. The door answers within 2 s, and its lease is 4 s.
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [packages, transport, door, bus, url, token] = process.argv.slice(2);
+const [packages, major, transport, door, bus, url, token] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(createRequire(join(packages, "x.js")).resolve(name)).href);
-const { Client } = await load("@modelcontextprotocol/sdk/client/index.js");
-const { StdioClientTransport } = await load("@modelcontextprotocol/sdk/client/stdio.js");
-const { StreamableHTTPClientTransport } = await load("@modelcontextprotocol/sdk/client/streamableHttp.js");
+const parts = major === "1"
+  ? ["sdk/client/index.js", "sdk/client/stdio.js", "sdk/client/streamableHttp.js"]
+  : ["client", "client/stdio"];
+const { Client, StdioClientTransport, StreamableHTTPClientTransport } = Object.assign(
+  {},
+  ...(await Promise.all(parts.map((part) => load(`@modelcontextprotocol/${part}`)))),
+);
 
 const expect = (isSo, what) => {
   if (!isSo) throw new Error(typeof what === "string" ? what : JSON.stringify(what));
@@ -22,7 +26,7 @@ async function client(patience, part) {
       : new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { Authorization: `Bearer ${token}` } } }),
   );
   const call = (name, args, timeout = patience * 1000) =>
-    client.callTool({ name, arguments: args }, undefined, { timeout });
+    client.callTool({ name, arguments: args }, ...(major === "1" ? [undefined] : []), { timeout });
   const begin = async (seconds) => {
     const motion = { subsystems: [part], step_ms: 2, steps: seconds * 125, timeout_ms: 300000 };
     const result = await call("assemble", motion);

@@ -25,7 +25,7 @@ class User:
         assert self.bus.connected_event.wait(DEADLINE), "no bus"
         self._spoken, self._changed = [], threading.Condition()
         # ovos-core keeps the default session alone; a client keeps its own, as it was in what it heard last.
-        self._sessions = {}
+        self._sessions, self._spoken_in = {}, {}
         self.bus.on("speak", self._on_speak)
         self.bus.on("skill.converse.get_response.disable", self._keep)
         print("START OVOS-CORE", flush=True)
@@ -42,6 +42,7 @@ class User:
 
     def _on_speak(self, message):
         self._keep(message)
+        self._spoken_in[message.context["session"]["session_id"]] = message.context["session"]
         with self._changed:
             self._spoken.append((message.context["session"]["session_id"], message.data["utterance"]))
             self._changed.notify_all()
@@ -49,10 +50,15 @@ class User:
         self.bus.emit(message.forward("recognizer_loop:audio_output_start"))
         self.bus.emit(message.forward("recognizer_loop:audio_output_end"))
 
-    def say(self, text, session, lang="en-US"):
-        """Says this."""
+    def heard_last(self, session):
+        """The session, as it was in what was spoken in it last."""
+        return self._spoken_in[session]
+
+    def say(self, text, session, lang="en-US", keeps=None):
+        """Says this. `keeps`: how the client has the session, in place of how it heard it last."""
+        keeps = self._sessions.get(session, {}) if keeps is None else keeps
         self.bus.emit(Message("recognizer_loop:utterance", {"utterances": [text], "lang": lang},
-                              {"session": {**self._sessions.get(session, {}), "session_id": session, "lang": lang}}))
+                              {"session": {**keeps, "session_id": session, "lang": lang}}))
 
     def hears(self, session):
         """The next answer that is spoken in this session."""

@@ -17,7 +17,8 @@ use crate::events::{EVENTS, News};
 use crate::payload::EventMessage;
 use crate::requests::{Request, Served};
 use crate::topic::{
-    EVENT, INVOKE, OLD_USER_STOP, PREFIX, PROCESS_PREFIX, PROGRESS, RELOADED, RUN, STOP, USER_STOP,
+    EVENT, INVOKE, OLD_USER_STOP, OVOS_SCHEDULER, PREFIX, PROCESS_PREFIX, PROGRESS, RELOADED, RUN, STOP,
+    USER_STOP,
 };
 
 /// The context key of a request's id.
@@ -145,6 +146,13 @@ impl Routes {
         });
     }
 
+    /// Whether a message under a topic that belongs to others is served here, or answers what was asked.
+    fn is_of_others(&self, kind: &str) -> bool {
+        let answered = kind.strip_suffix(".response");
+        self.served.lock().iter().any(|served| served.has(kind))
+            || answered == Some(OVOS_SCHEDULER.name()) && !self.requests.lock().is_empty()
+    }
+
     /// Whether a message is a request that this client answers.
     fn offer(&self, kind: &str, envelope: &Envelope<'_>) -> bool {
         let mut served = self.served.lock();
@@ -165,8 +173,10 @@ impl Routes {
 
 impl BusHandler for Routes {
     fn frame(&self, text: Utf8Bytes) {
-        let is_ours =
-            |kind: &str| kind.starts_with(PREFIX) || kind.starts_with(PROCESS_PREFIX) || is_user_stop(kind);
+        let is_ours = |kind: &str| {
+            let is_of_tools = kind.starts_with(PREFIX) || kind.starts_with(PROCESS_PREFIX);
+            is_of_tools || is_user_stop(kind) || self.is_of_others(kind)
+        };
         if !Envelope::kind_of(&text).is_some_and(|kind| is_ours(&kind)) {
             return;
         }

@@ -44,6 +44,8 @@ impl<Q, A> Topic<Q, A> {
 
 /// All tools.
 pub const LIST: Topic<ListRequest, ListResponse> = Topic::new("ovos.tools.list");
+/// What OVOS's scheduler has to send, which every scheduler on the bus answers.
+pub const OVOS_SCHEDULER: Topic<EmptyRequest, Value> = Topic::new("mycroft.scheduler.list_events");
 /// One tool.
 pub const GET: Topic<GetRequest, ToolEntry> = Topic::new("ovos.tools.get");
 /// Runs a tool; [`Client::invoke`](crate::Client::invoke) uses it.

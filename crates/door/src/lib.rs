@@ -9,7 +9,7 @@
 //! `examples/lines.rs` is a whole door in one file. What every door shows beside its tools:
 //!
 //! ```
-//! use door::StopTool;
+//! use door::{OwnTool as _, StopTool};
 //!
 //! let names: Vec<&str> = StopTool::ALL.iter().map(|tool| tool.name()).collect();
 //! assert_eq!(names, ["emergency_stop", "stop_moving"]);
@@ -27,6 +27,7 @@ mod listing;
 mod long_call_answers;
 mod long_call_tool;
 mod long_calls;
+mod own_tool;
 mod page;
 mod pattern_warnings;
 pub mod program;
@@ -48,6 +49,7 @@ pub use https::{HttpsClient, chain, https_client};
 pub use listing::{Listing, MAX_NAME, Registered};
 pub use long_call_tool::{LongCallTool, wait_limit};
 pub use long_calls::{AskGuard, LongCall, LongCalls, MOST_LEFT, PendingRequest, WaitGuard};
+pub use own_tool::OwnTool;
 pub use schedule_tool::ScheduleTool;
 pub use shorten::{Shortened, shorten};
 pub use standing::wave_text;

@@ -8,7 +8,7 @@ use config::Toolset;
 use ovos_toolbox_wire::{Audience, Effect, Object};
 use serde_json::Value;
 
-use crate::{Guide, LongCallTool, StopTool};
+use crate::{Guide, LongCallTool, OwnTool, StopTool};
 
 /// The longest name that hosts and models accept.
 pub const MAX_NAME: usize = 64;
@@ -195,72 +195,24 @@ impl Registered {
 
 #[cfg(test)]
 mod tests {
-    use client::payload::{ToolEntry, ToolMeta};
     use config::ToolFilter;
     use serde_json::json;
 
     use super::*;
 
-    fn entry(toolbox_id: &str, name: &str, effect: Effect) -> ToolEntry {
-        ToolEntry {
-            name: name.to_owned(),
-            description: format!("does {name}"),
-            argument_schema: json!({}),
-            output_schema: json!({}),
-            toolbox_id: toolbox_id.to_owned(),
-            meta: Some(ToolMeta {
-                exported: String::new(),
-                category: None,
-                effect,
-                audience: Audience::Model,
-                timeout_ms: None,
-                subsystems: None,
-                agent_end: Vec::new(),
-            }),
-        }
-    }
-
-    fn exported(name: &str, title: Option<&str>) -> Value {
-        let mut tool = json!({
-            "name": name,
+    /// A definition as the service sends it.
+    fn of(toolbox_id: &str, name: &str, exported: &str, effect: Effect) -> Value {
+        json!({
+            "name": exported,
             "description": "exported",
             "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}}},
             "outputSchema": {"type": "object"},
-        });
-        if let Some(title) = title {
-            tool["title"] = json!(title);
-        }
-        tool
+            "tool": {"name": name, "toolbox_id": toolbox_id, "meta": {"exported": exported, "effect": effect}},
+        })
     }
 
-    /// The definitions with what the entries say, as the service sends them.
-    fn with_meta(listed: &[ToolEntry], tools: &Value) -> Value {
-        let is_exported = |entry: &&ToolEntry| {
-            entry
-                .meta
-                .as_ref()
-                .is_some_and(|meta| meta.effect != Effect::Resume)
-        };
-        let listed = listed.iter().filter(is_exported);
-        let tools = tools.as_array().expect("a list").iter().zip(listed);
-        let tools = tools.map(|(tool, entry)| {
-            let mut tool = tool.clone();
-            let meta = ToolMeta {
-                exported: tool["name"].as_str().expect("a name").to_owned(),
-                ..entry.meta.clone().expect("meta")
-            };
-            tool["tool"] = json!(ExportedTool {
-                name: entry.name.clone(),
-                toolbox_id: entry.toolbox_id.clone(),
-                meta,
-            });
-            tool
-        });
-        tools.collect()
-    }
-
-    fn listing(listed: &[ToolEntry], tools: &Value, toolset: &Toolset) -> Listing {
-        Listing::new(&with_meta(listed, tools), toolset, &["run_steps"])
+    fn listing(tools: &[Value], toolset: &Toolset) -> Listing {
+        Listing::new(&json!(tools), toolset, &["run_steps"])
     }
 
     fn names(listing: &Listing) -> Vec<&str> {
@@ -273,13 +225,12 @@ mod tests {
 
     #[test]
     fn tools_are_listed_under_their_exported_names_without_what_lifts_a_stop() {
-        let listed = [
-            entry("math", "add", Effect::Read),
-            entry("arm", "free", Effect::Resume),
-            entry("arm", "wave", Effect::Motion),
+        let tools = [
+            of("math", "add", "add", Effect::Read),
+            of("arm", "free", "free", Effect::Resume),
+            of("arm", "wave", "arm__wave", Effect::Motion),
         ];
-        let tools = json!([exported("add", None), exported("arm__wave", Some("wave"))]);
-        let listing = listing(&listed, &tools, &Toolset::default());
+        let listing = listing(&tools, &Toolset::default());
         assert_eq!(names(&listing), ["add", "arm__wave"]);
         let wave = listing.tool("arm__wave").expect("a tool");
         assert_eq!(
@@ -291,13 +242,12 @@ mod tests {
 
     #[test]
     fn a_tool_of_which_nothing_is_known_is_not_shown() {
-        let one = with_meta(
-            &[entry("math", "add", Effect::Read)],
-            &json!([exported("add", None)]),
-        );
+        let add = of("math", "add", "add", Effect::Read);
+        let mut unknown = of("arm", "wave", "wave", Effect::Motion);
+        unknown["tool"] = json!(null);
         for (tools, shown) in [
-            (json!([one[0], exported("wave", None)]), &["add"][..]),
-            (json!([exported("add", None)]), &[]),
+            (json!([add, unknown]), &["add"][..]),
+            (json!([unknown]), &[]),
             (json!({}), &[]),
         ] {
             let listing = Listing::new(&tools, &Toolset::default(), &[]);
@@ -307,16 +257,11 @@ mod tests {
 
     #[test]
     fn the_toolset_leaves_tools_out() {
-        let listed = [
-            entry("math", "add", Effect::Read),
-            entry("math", "sub", Effect::Read),
-            entry("arm", "wave", Effect::Motion),
+        let tools = [
+            of("math", "add", "add", Effect::Read),
+            of("math", "sub", "sub", Effect::Read),
+            of("arm", "wave", "wave", Effect::Motion),
         ];
-        let tools = json!([
-            exported("add", None),
-            exported("sub", None),
-            exported("wave", None)
-        ]);
         let only = |words: &[&str]| ToolFilter {
             allow: Some(words.iter().map(|&word| word.to_owned()).collect()),
             deny: Vec::new(),
@@ -346,22 +291,22 @@ mod tests {
                 effects,
                 ..Toolset::default()
             };
-            let listing = listing(&listed, &tools, &toolset);
+            let listing = listing(&tools, &toolset);
             assert_eq!(names(&listing), *expected, "{toolset:?}");
         }
     }
 
     #[test]
     fn a_tool_with_the_name_of_a_tool_of_the_door_goes_by_its_alias() {
-        let listed = [
-            entry("arm", "emergency_stop", Effect::Stop),
-            entry("arm", "Emergency-Stop", Effect::Write),
-            entry("arm", "STOP_MOVING", Effect::Write),
-            entry("arm", "run_steps", Effect::Read),
-            entry("arm", "stop", Effect::Stop),
+        let tools = [
+            ("emergency_stop", Effect::Stop),
+            ("Emergency-Stop", Effect::Write),
+            ("STOP_MOVING", Effect::Write),
+            ("run_steps", Effect::Read),
+            ("stop", Effect::Stop),
         ];
-        let exported = listed.iter().map(|tool| exported(&tool.name, None));
-        let listing = listing(&listed, &exported.collect(), &Toolset::default());
+        let tools = tools.map(|(name, effect)| of("arm", name, name, effect));
+        let listing = listing(&tools, &Toolset::default());
         let shown = [
             "arm__emergency_stop",
             "arm__Emergency-Stop",
@@ -376,23 +321,16 @@ mod tests {
 
     #[test]
     fn tools_for_people_are_shown_where_the_toolset_asks_for_them() {
-        let of = |name: &str, audience: Audience| {
-            let mut one = entry("arm", name, Effect::Motion);
-            if let Some(meta) = &mut one.meta {
-                meta.audience = audience;
-            }
-            one
-        };
-        let listed = [
-            of("calibrate", Audience::Person),
-            of("recognise", Audience::Unready),
-            of("wave", Audience::Model),
+        let tools = [
+            ("calibrate", Audience::Person),
+            ("recognise", Audience::Unready),
+            ("wave", Audience::Model),
         ];
-        let tools = json!([
-            exported("calibrate", None),
-            exported("recognise", None),
-            exported("wave", None)
-        ]);
+        let tools = tools.map(|(name, audience)| {
+            let mut tool = of("arm", name, name, Effect::Motion);
+            tool["tool"]["meta"]["audience"] = json!(audience);
+            tool
+        });
         for (audience, expected, found) in [
             (vec![Audience::Model], &["wave"][..], &["recognise", "wave"][..]),
             (
@@ -410,7 +348,7 @@ mod tests {
                 audience,
                 ..Toolset::default()
             };
-            let listing = listing(&listed, &tools, &toolset);
+            let listing = listing(&tools, &toolset);
             assert_eq!(names(&listing), expected, "{toolset:?}");
             let searched: Vec<&str> = listing.searchable().iter().map(|tool| &*tool.exported).collect();
             assert_eq!(searched, found, "{toolset:?}");
@@ -421,13 +359,12 @@ mod tests {
     #[test]
     fn of_two_tools_with_one_name_the_first_is_seen_and_of_those_with_long_names_none() {
         let long = "n".repeat(MAX_NAME + 1);
-        let listed = [
-            entry("a", "x", Effect::Read),
-            entry("b", "x", Effect::Read),
-            entry("c", &long, Effect::Read),
+        let tools = [
+            of("a", "x", "x", Effect::Read),
+            of("b", "x", "x", Effect::Read),
+            of("c", &long, &long, Effect::Read),
         ];
-        let tools = json!([exported("x", None), exported("x", None), exported(&long, None)]);
-        let listing = listing(&listed, &tools, &Toolset::default());
+        let listing = listing(&tools, &Toolset::default());
         assert_eq!(names(&listing), ["x"]);
         assert_eq!(listing.tools()[0].toolbox_id, "a");
     }

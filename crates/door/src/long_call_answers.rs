@@ -6,7 +6,7 @@ use std::time::Duration;
 use ovos_toolbox_wire::{FailureKind, Object};
 use serde_json::{Value, json};
 
-use crate::{Answer, LongCall, LongCallTool, LongCalls};
+use crate::{Answer, LongCall, LongCallTool, LongCalls, OwnTool};
 
 impl<T> LongCalls<T> {
     /// The call that the arguments of one of these tools name.

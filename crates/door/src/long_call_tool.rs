@@ -5,6 +5,9 @@ use std::time::Duration;
 use ovos_toolbox_wire::{Effect, Object};
 use serde_json::{Value, json};
 
+use crate::OwnTool;
+use crate::own_tool::arguments;
+
 /// One of these tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LongCallTool {
@@ -16,13 +19,10 @@ pub enum LongCallTool {
     List,
 }
 
-impl LongCallTool {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Wait, Self::Cancel, Self::List];
+impl OwnTool for LongCallTool {
+    const ALL: &'static [Self] = &[Self::Wait, Self::Cancel, Self::List];
 
-    /// The name of the tool.
-    #[must_use]
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Wait => "wait_call",
             Self::Cancel => "cancel_call",
@@ -30,9 +30,7 @@ impl LongCallTool {
         }
     }
 
-    /// The description that a model reads.
-    #[must_use]
-    pub fn description(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Self::Wait => "Wait for a call that still runs.",
             Self::Cancel => "End a call that still runs.",
@@ -40,40 +38,23 @@ impl LongCallTool {
         }
     }
 
-    /// What the tool does.
-    #[must_use]
-    pub fn effect(self) -> Effect {
+    fn effect(self) -> Effect {
         match self {
             Self::Cancel => Effect::Safe,
             Self::Wait | Self::List => Effect::Read,
         }
     }
 
-    /// The schema of its arguments.
-    #[must_use]
-    pub fn arguments(self) -> Object {
+    fn arguments(self) -> Object {
         let call = json!({"type": "string"});
-        let schema = match self {
-            Self::Wait => json!({
-                "type": "object",
-                "properties": {"call_id": call, "seconds": {"type": "number"}},
-                "required": ["call_id"],
-            }),
-            Self::Cancel => {
-                json!({"type": "object", "properties": {"call_id": call}, "required": ["call_id"]})
-            }
-            Self::List => json!({"type": "object", "properties": {}}),
-        };
-        match schema {
-            Value::Object(schema) => schema,
-            _ => Object::new(),
+        match self {
+            Self::Wait => arguments(
+                json!({"call_id": call, "seconds": {"type": "number"}}),
+                &["call_id"],
+            ),
+            Self::Cancel => arguments(json!({ "call_id": call }), &["call_id"]),
+            Self::List => arguments(json!({}), &[]),
         }
-    }
-
-    /// The tool with this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 }
 

@@ -6,7 +6,8 @@ use client::{Client, ClientError, topic};
 use ovos_toolbox_wire::{Effect, FailureKind, Object};
 use serde_json::{Value, json};
 
-use crate::{Answer, Listing};
+use crate::own_tool::arguments;
+use crate::{Answer, Listing, OwnTool};
 
 /// How long the schedule door may take.
 const WAIT: Duration = Duration::from_secs(8);
@@ -22,26 +23,18 @@ pub enum ScheduleTool {
     Cancel,
 }
 
-impl ScheduleTool {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Add, Self::List, Self::Cancel];
+impl OwnTool for ScheduleTool {
+    const ALL: &'static [Self] = &[Self::Add, Self::List, Self::Cancel];
 
-    /// Their names.
-    pub const NAMES: [&'static str; 3] = ["schedule_call", "list_schedules", "cancel_schedule"];
-
-    /// The name of the tool.
-    #[must_use]
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
-            Self::Add => Self::NAMES[0],
-            Self::List => Self::NAMES[1],
-            Self::Cancel => Self::NAMES[2],
+            Self::Add => "schedule_call",
+            Self::List => "list_schedules",
+            Self::Cancel => "cancel_schedule",
         }
     }
 
-    /// The description that a model reads.
-    #[must_use]
-    pub fn description(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Self::Add => {
                 "Call a tool of this list later: once (in_seconds or at), again and again (every_seconds, from 60) or by cron. \
@@ -52,9 +45,7 @@ impl ScheduleTool {
         }
     }
 
-    /// What the tool does itself.
-    #[must_use]
-    pub fn effect(self) -> Effect {
+    fn effect(self) -> Effect {
         match self {
             Self::Add => Effect::Motion,
             Self::List => Effect::Read,
@@ -62,13 +53,10 @@ impl ScheduleTool {
         }
     }
 
-    /// The schema of its arguments.
-    #[must_use]
-    pub fn arguments(self) -> Object {
-        let schema = match self {
-            Self::Add => json!({
-                "type": "object",
-                "properties": {
+    fn arguments(self) -> Object {
+        match self {
+            Self::Add => arguments(
+                json!({
                     "name": {"type": "string", "description": "The tool."},
                     "arguments": {"type": "object", "additionalProperties": true},
                     "in_seconds": {"type": "number", "minimum": 0},
@@ -76,26 +64,16 @@ impl ScheduleTool {
                     "every_seconds": {"type": "number", "minimum": 60},
                     "cron": {"type": "string", "description": "Five fields, local time: 30 7 * * MON-FRI."},
                     "times": {"type": "integer", "minimum": 1},
-                },
-                "required": ["name"],
-            }),
-            Self::List => json!({"type": "object", "properties": {}}),
-            Self::Cancel => json!({
-                "type": "object", "properties": {"schedule_id": {"type": "string"}}, "required": ["schedule_id"],
-            }),
-        };
-        match schema {
-            Value::Object(schema) => schema,
-            _ => Object::new(),
+                }),
+                &["name"],
+            ),
+            Self::List => arguments(json!({}), &[]),
+            Self::Cancel => arguments(json!({"schedule_id": {"type": "string"}}), &["schedule_id"]),
         }
     }
+}
 
-    /// The tool with this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tool| tool.name() == name)
-    }
-
+impl ScheduleTool {
     /// Asks the schedule door, for a tool of this list.
     ///
     /// # Cancel safety
@@ -175,7 +153,7 @@ mod tests {
             assert!(refused.contains(why), "{refused}");
         }
         for tool in ScheduleTool::ALL {
-            assert_eq!(ScheduleTool::named(tool.name()), Some(tool));
+            assert_eq!(ScheduleTool::named(tool.name()), Some(*tool));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use config::ToolFilter;
 use door::find::{CALL_TOOL, FIND_TOOLS, call_tool, find_tools};
-use door::{Finder, Listing, Registered, StopTool};
+use door::{Finder, Listing, OwnTool as _, Registered, StopTool};
 use ovos_toolbox_wire::{Effect, Object};
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ impl Own {
                 "Show what a call would do: its actions in waves, and what they hold. Runs nothing.",
                 Value::Object(call_tool().1),
             ),
-            Self::Stop(stop) => (stop.description(), Value::Object(StopTool::arguments())),
+            Self::Stop(stop) => (stop.description(), Value::Object(stop.arguments())),
         };
         function(self.name(), description, &parameters)
     }
@@ -109,7 +109,7 @@ fn function(name: &str, description: &str, parameters: &Value) -> Value {
 impl Toolbelt {
     pub(crate) fn new(listing: &Listing, choice: &Choice<'_>) -> Self {
         let mut own = vec![Own::Finish];
-        own.extend(StopTool::ALL.map(Own::Stop));
+        own.extend(StopTool::ALL.iter().copied().map(Own::Stop));
         if choice.plan_preview {
             own.push(Own::PreviewPlan);
         }

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use door::StopTool;
 use door::find::CALL_TOOL;
+use door::{OwnTool as _, StopTool};
 use ovos_toolbox_wire::Object;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -333,7 +333,7 @@ mod tests {
             r#","_meta":{"x":{"y":[null]}},"task":{"ttl":-1},"unknown":1"#,
             &deep,
         ] {
-            for tool in StopTool::ALL {
+            for tool in StopTool::ALL.iter().copied() {
                 let text = call(tool.name(), rest);
                 let stop = Stop {
                     tool,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use config::{McpDoor, Principal, SignIn};
-use door::{Listing, LongCallTool, StopTool};
+use door::{Listing, LongCallTool, OwnTool as _, StopTool};
 use ovos_toolbox_wire::{Effect, Object};
 use serde_json::Value;
 
@@ -146,57 +146,16 @@ impl Called<'_> {
 
 #[cfg(test)]
 mod tests {
-    use client::payload::{ExportedTool, ToolMeta};
-    use config::{Allowed, Toolset};
+    use config::Allowed;
     use door::find::CALL_TOOL;
     use serde_json::json;
 
     use super::*;
-
-    fn door() -> McpDoor {
-        McpDoor {
-            toolset: Toolset::default(),
-            sign_in: None,
-            start: false,
-            output_schemas: false,
-            run_steps: false,
-            find_tools: false,
-            schedule: false,
-            warn_list_bytes: 1024,
-            result_bytes: 1024,
-            reply_within: None,
-            lease: std::time::Duration::from_secs(30),
-            http_address: ([127, 0, 0, 1], 8765).into(),
-            http_hosts: Vec::new(),
-            http_origins: Vec::new(),
-            http_token: true,
-            token_file: "/nowhere/token".into(),
-        }
-    }
+    use crate::listing::definitions::of;
 
     fn listing_of(tools: &[(&str, Effect)]) -> Listing {
-        let tool = |(name, effect): &(&str, Effect)| {
-            json!({
-                "name": name,
-                "description": "",
-                "inputSchema": {"type": "object"},
-                "tool": ExportedTool {
-                    name: (*name).to_owned(),
-                    toolbox_id: "arm".to_owned(),
-                    meta: ToolMeta {
-                        exported: (*name).to_owned(),
-                        category: None,
-                        effect: *effect,
-                        audience: ovos_toolbox_wire::Audience::Model,
-                        timeout_ms: None,
-                        subsystems: None,
-                        agent_end: Vec::new(),
-                    },
-                },
-            })
-        };
-        let tools = tools.iter().map(tool).collect();
-        Listing::new(&tools, &Toolset::default(), &[])
+        let tools = tools.iter().map(|(name, effect)| of("arm", name, name, *effect));
+        listing::definitions::listing(tools, &[])
     }
 
     fn scopes(text: &str) -> Scopes {
@@ -217,7 +176,7 @@ mod tests {
             find_tools: true,
             run_steps: true,
             schedule: true,
-            ..door()
+            ..McpDoor::default()
         };
         let call = |name: &str, arguments: Value| json!({"method": "tools/call", "params": {"name": name, "arguments": arguments}});
         let wrapped = |name: &str| call(CALL_TOOL, json!({"name": name}));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config::McpDoor;
 use door::find::{CALL_TOOL, FIND_TOOLS};
-use door::{Listing, LongCallTool, Registered, ScheduleTool, StopTool};
+use door::{Listing, LongCallTool, OwnTool, Registered, ScheduleTool, StopTool};
 use ovos_toolbox_wire::Effect;
 use rmcp::model::{Tool, ToolAnnotations};
 
@@ -60,11 +60,11 @@ pub(crate) fn owner(listing: &Listing, config: &McpDoor, name: &str) -> Option<O
 
 /// Returns the tools that are listed, the door's own first.
 pub(crate) fn tools(listing: &Listing, config: &McpDoor) -> Vec<Tool> {
-    let own = StopTool::ALL.into_iter().map(Owner::Door);
+    let own = StopTool::ALL.iter().copied().map(Owner::Door);
     // Where tools are searched, these are called through `call_tool`, too.
-    let calls = LongCallTool::ALL.into_iter().filter(|_| !config.find_tools);
+    let calls = LongCallTool::ALL.iter().copied().filter(|_| !config.find_tools);
     let own = own.chain(calls.map(Owner::Calls));
-    let later = ScheduleTool::ALL.into_iter().filter(|_| config.schedule);
+    let later = ScheduleTool::ALL.iter().copied().filter(|_| config.schedule);
     let own = own.chain(later.map(Owner::Schedule));
     let own = own.chain(config.run_steps.then_some(Owner::Steps));
     if config.find_tools {
@@ -80,12 +80,9 @@ pub(crate) fn tools(listing: &Listing, config: &McpDoor) -> Vec<Tool> {
 /// Returns a tool as clients see it.
 pub(crate) fn shown_tool(owner: &Owner, config: &McpDoor) -> Tool {
     match owner {
-        Owner::Door(stop) => Tool::new(stop.name(), stop.description(), Arc::new(StopTool::arguments()))
-            .with_annotations(annotations(Effect::Stop)),
-        Owner::Calls(tool) => Tool::new(tool.name(), tool.description(), Arc::new(tool.arguments()))
-            .with_annotations(annotations(tool.effect())),
-        Owner::Schedule(tool) => Tool::new(tool.name(), tool.description(), Arc::new(tool.arguments()))
-            .with_annotations(annotations(tool.effect())),
+        Owner::Door(tool) => own_tool(*tool),
+        Owner::Calls(tool) => own_tool(*tool),
+        Owner::Schedule(tool) => own_tool(*tool),
         // It may do what the most dangerous of its steps does.
         Owner::Steps => run_tool::definition().with_annotations(annotations(Effect::Motion)),
         Owner::Find => find_tools::find_tools().with_annotations(annotations(Effect::Read)),
@@ -106,6 +103,11 @@ pub(crate) fn shown_tool(owner: &Owner, config: &McpDoor) -> Tool {
             tool
         }
     }
+}
+
+fn own_tool(tool: impl OwnTool) -> Tool {
+    Tool::new(tool.name(), tool.description(), Arc::new(tool.arguments()))
+        .with_annotations(annotations(tool.effect()))
 }
 
 /// Returns the warning for a list that is larger than `warn_list_bytes`, or longer than hosts take: its size, and the largest tools.
@@ -143,102 +145,43 @@ pub(crate) fn too_large(tools: &[Tool], config: &McpDoor) -> Option<String> {
 fn annotations(effect: Effect) -> ToolAnnotations {
     let said = ToolAnnotations::new();
     match effect {
-        Effect::Read => said.read_only(true).open_world(false),
+        Effect::Read => said.read_only(true),
         Effect::Write | Effect::Motion | Effect::Resume => said.destructive(true),
         Effect::Safe | Effect::Stop => said.destructive(false).idempotent(true),
     }
 }
 
+/// Definitions as the service sends them.
 #[cfg(test)]
-mod tests {
-    use client::payload::{ExportedTool, ToolEntry, ToolMeta};
+pub(crate) mod definitions {
     use config::Toolset;
     use serde_json::{Value, json};
 
     use super::*;
 
-    fn entry(toolbox_id: &str, name: &str, effect: Effect) -> ToolEntry {
-        ToolEntry {
-            name: name.to_owned(),
-            description: format!("does {name}"),
-            argument_schema: json!({}),
-            output_schema: json!({}),
-            toolbox_id: toolbox_id.to_owned(),
-            meta: Some(ToolMeta {
-                exported: String::new(),
-                category: None,
-                effect,
-                audience: ovos_toolbox_wire::Audience::Model,
-                timeout_ms: None,
-                subsystems: None,
-                agent_end: Vec::new(),
-            }),
-        }
-    }
-
-    fn exported(name: &str, title: Option<&str>) -> Value {
-        let mut tool = json!({
-            "name": name,
+    /// A tool of a toolbox, under the name that it is exported under.
+    pub(crate) fn of(toolbox_id: &str, name: &str, exported: &str, effect: Effect) -> Value {
+        json!({
+            "name": exported,
             "description": "exported",
             "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}}},
             "outputSchema": {"type": "object"},
-        });
-        if let Some(title) = title {
-            tool["title"] = json!(title);
-        }
-        tool
+            "tool": {"name": name, "toolbox_id": toolbox_id, "meta": {"exported": exported, "effect": effect}},
+        })
     }
 
-    fn door() -> McpDoor {
-        McpDoor {
-            toolset: Toolset::default(),
-            sign_in: None,
-            start: false,
-            output_schemas: false,
-            run_steps: false,
-            find_tools: false,
-            schedule: false,
-            warn_list_bytes: 1024,
-            result_bytes: 1024,
-            reply_within: None,
-            lease: std::time::Duration::from_secs(30),
-            http_address: ([127, 0, 0, 1], 8765).into(),
-            http_hosts: Vec::new(),
-            http_origins: Vec::new(),
-            http_token: true,
-            token_file: "/nowhere/token".into(),
-        }
+    /// The list of a door that has these tools of its own.
+    pub(crate) fn listing(tools: impl IntoIterator<Item = Value>, own: &[&str]) -> Listing {
+        Listing::new(&tools.into_iter().collect(), &Toolset::default(), own)
     }
+}
 
-    /// The definitions with what the entries say, as the service sends them.
-    fn with_meta(listed: &[ToolEntry], tools: &Value) -> Value {
-        let is_exported = |entry: &&ToolEntry| {
-            entry
-                .meta
-                .as_ref()
-                .is_some_and(|meta| meta.effect != Effect::Resume)
-        };
-        let listed = listed.iter().filter(is_exported);
-        let tools = tools.as_array().expect("a list").iter().zip(listed);
-        let tools = tools.map(|(tool, entry)| {
-            let mut tool = tool.clone();
-            let meta = ToolMeta {
-                exported: tool["name"].as_str().expect("a name").to_owned(),
-                ..entry.meta.clone().expect("meta")
-            };
-            tool["tool"] = json!(ExportedTool {
-                name: entry.name.clone(),
-                toolbox_id: entry.toolbox_id.clone(),
-                meta,
-            });
-            tool
-        });
-        tools.collect()
-    }
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
 
-    fn listing(listed: &[ToolEntry], tools: &Value) -> Listing {
-        Listing::new(&with_meta(listed, tools), &Toolset::default(), &[run_tool::NAME])
-    }
+    use super::definitions::{listing, of};
+    use super::*;
 
     /// The names, without those of the tools that ask for calls that go on.
     fn names(tools: &[Tool]) -> Vec<&str> {
@@ -257,9 +200,8 @@ mod tests {
 
     #[test]
     fn the_stops_come_first_and_tools_say_what_they_do() {
-        let listed = [entry("arm", "wave", Effect::Motion)];
-        let listing = listing(&listed, &json!([exported("arm__wave", Some("wave"))]));
-        let config = door();
+        let listing = listing([of("arm", "wave", "arm__wave", Effect::Motion)], &[]);
+        let config = McpDoor::default();
         let tools = tools(&listing, &config);
         assert_eq!(names(&tools), ["emergency_stop", "stop_moving", "arm__wave"]);
         let wave = tools.last().expect("a tool");
@@ -280,18 +222,18 @@ mod tests {
 
     #[test]
     fn without_a_toolset_the_stops_are_left() {
-        let config = door();
+        let config = McpDoor::default();
         let tools = tools(&Listing::default(), &config);
         assert_eq!(names(&tools), ["emergency_stop", "stop_moving"]);
     }
 
     #[test]
     fn run_steps_is_shown_where_it_is_switched_on_and_says_that_it_may_move_something() {
-        let listed = [entry("arm", "run_steps", Effect::Read)];
-        let listing = listing(&listed, &json!([exported("run_steps", None)]));
+        let steps = of("arm", "run_steps", "run_steps", Effect::Read);
+        let listing = listing([steps], &[run_tool::NAME]);
         let config = McpDoor {
             run_steps: true,
-            ..door()
+            ..McpDoor::default()
         };
         let tools = tools(&listing, &config);
         assert_eq!(
@@ -299,7 +241,7 @@ mod tests {
             ["emergency_stop", "stop_moving", "run_steps", "arm__run_steps"]
         );
         assert_eq!(owner(&listing, &config, "run_steps"), Some(Owner::Steps));
-        assert_eq!(owner(&listing, &door(), "run_steps"), None);
+        assert_eq!(owner(&listing, &McpDoor::default(), "run_steps"), None);
         let shown = &tools[5];
         assert_eq!(hints(shown), (None, Some(true), None));
     }
@@ -307,15 +249,13 @@ mod tests {
     #[test]
     fn where_tools_are_searched_the_list_has_the_tools_of_the_door_alone() {
         let listed = [
-            entry("arm", "wave", Effect::Motion),
-            entry("arm", "find_tools", Effect::Read),
+            of("arm", "wave", "wave", Effect::Motion),
+            of("arm", "find_tools", "find_tools", Effect::Read),
         ];
-        let exported = json!([exported("wave", None), exported("find_tools", None)]);
-        let own = [run_tool::NAME, FIND_TOOLS, CALL_TOOL];
-        let listing = Listing::new(&with_meta(&listed, &exported), &Toolset::default(), &own);
+        let listing = listing(listed, &[FIND_TOOLS, CALL_TOOL]);
         let config = McpDoor {
             find_tools: true,
-            ..door()
+            ..McpDoor::default()
         };
         let tools = tools(&listing, &config);
         assert_eq!(
@@ -335,17 +275,13 @@ mod tests {
 
     #[test]
     fn a_list_that_is_too_long_for_a_host_says_how_to_search_it() {
-        let names: Vec<String> = (0..MOST_TOOLS).map(|number| format!("tool_{number}")).collect();
-        let listed: Vec<ToolEntry> = names
-            .iter()
-            .map(|name| entry("many", name, Effect::Read))
-            .collect();
-        let exported = names.iter().map(|name| exported(name, None)).collect();
+        let names = (0..MOST_TOOLS).map(|number| format!("tool_{number}"));
+        let listed = names.map(|name| of("many", &name, &name, Effect::Read));
         let config = McpDoor {
             warn_list_bytes: 1 << 20,
-            ..door()
+            ..McpDoor::default()
         };
-        let said = too_large(&tools(&listing(&listed, &exported), &config), &config).expect("a warning");
+        let said = too_large(&tools(&listing(listed, &[]), &config), &config).expect("a warning");
         assert!(
             said.contains("the list of 133 tools") && said.contains("service.doors.mcp.find_tools"),
             "{said}"
@@ -354,18 +290,21 @@ mod tests {
 
     #[test]
     fn a_large_list_names_its_largest_tools() {
-        let listed = [entry("math", "add", Effect::Read)];
-        let mut tool = exported("add", None);
+        let mut tool = of("math", "add", "add", Effect::Read);
         tool["inputSchema"]["description"] = json!("long ".repeat(200));
-        let tools = tools(&listing(&listed, &json!([tool])), &door());
-        let said = too_large(&tools, &door()).expect("a warning");
+        let config = McpDoor {
+            warn_list_bytes: 1024,
+            ..McpDoor::default()
+        };
+        let tools = tools(&listing([tool], &[]), &config);
+        let said = too_large(&tools, &config).expect("a warning");
         assert!(
             said.contains("the list of 6 tools") && said.contains("the largest are add ("),
             "{said}"
         );
         let config = McpDoor {
             warn_list_bytes: 1 << 20,
-            ..door()
+            ..McpDoor::default()
         };
         assert_eq!(too_large(&tools, &config), None);
     }

@@ -48,9 +48,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
-use door::ScheduleTool;
 use door::find::{CALL_TOOL, FIND_TOOLS};
 use door::program::{self, Joined, Options, ProgramError, block_on, failed};
+use door::{OwnTool as _, ScheduleTool};
 use rmcp::service::ServerInitializeError;
 
 use crate::http::{Http, HttpError};
@@ -178,10 +178,11 @@ async fn run(arguments: &Arguments) -> Result<(), DoorError> {
         return Ok(());
     };
     let wanted = &config.doors.mcp;
+    let later: Vec<&'static str> = ScheduleTool::ALL.iter().map(|tool| tool.name()).collect();
     let own = [
         (wanted.run_steps, &[run_tool::NAME][..]),
         (wanted.find_tools, &[FIND_TOOLS, CALL_TOOL]),
-        (wanted.schedule, &ScheduleTool::NAMES),
+        (wanted.schedule, &later),
     ];
     let own = own
         .into_iter()

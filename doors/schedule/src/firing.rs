@@ -58,6 +58,7 @@ impl Work {
                 }
                 Ok(Self::Run(steps))
             }
+            What::Message(_) => Err("a message calls no tool".to_owned()),
         }
     }
 

@@ -3,10 +3,15 @@
 //! It is an ordinary bus client, made of [`door::Door`]; the service has no code for it. `timing` says when, `table` what follows from
 //! time, events and stops, `store` keeps that on disk, `firing` makes one call as its asker, and `serve` answers requests.
 
+mod clock;
 mod firing;
+mod message;
+mod ovos_events;
+mod ovos_scheduler;
 mod serve;
 mod store;
 mod table;
+mod timetable;
 mod timing;
 
 use std::process::ExitCode;
@@ -87,7 +92,8 @@ async fn run(arguments: &Arguments) -> Result<(), DoorError> {
         FASTEST
     };
     let store = Store::in_folder(&config.service.state_dir);
-    let scheduler = Scheduler::new(Arc::clone(&door), store, fastest)?;
+    let is_of_ovos = config.doors.schedule.ovos_scheduler;
+    let scheduler = Scheduler::new(Arc::clone(&door), store, fastest, is_of_ovos)?;
     door.refreshed().await;
     door.tasks.spawn({
         let door = Arc::clone(&door);

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use chrono::{Local, TimeZone as _};
+use chrono::Local;
 use client::{Client, News, Request};
 use config::{Asker, Caller};
 use door::{Door, own_id};
@@ -15,9 +15,12 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::{now, text_of};
 use crate::firing::{End, Work, carry, check, context};
+use crate::ovos_scheduler::OvosScheduler;
 use crate::store::{Store, Unreadable};
 use crate::table::{Deed, Schedule, Table, What};
+use crate::timetable::Timetable;
 use crate::timing::{Millis, When};
 
 /// Asks for a schedule.
@@ -40,29 +43,32 @@ const UPCOMING: usize = 5;
 
 /// The schedules of this program.
 pub(crate) struct Scheduler {
-    door: Arc<Door>,
-    table: Mutex<Table>,
-    store: Store,
+    timetable: Arc<Timetable>,
     fastest: Millis,
     /// What ends the calls that are under way, by schedule.
     running: Mutex<HashMap<String, CancellationToken>>,
     changed: Notify,
+    /// Whether the topics of OVOS's scheduler are answered, too.
+    is_of_ovos: bool,
 }
 
 impl Scheduler {
-    /// With the schedules that were kept. `fastest` is how often each of them may fire.
+    /// With the schedules that were kept. `fastest` is how often each of them may fire; `is_of_ovos`: with the topics of OVOS's scheduler.
     ///
     /// # Errors
     /// The file of the schedules cannot be read.
-    pub(crate) fn new(door: Arc<Door>, store: Store, fastest: Millis) -> Result<Arc<Self>, Unreadable> {
-        let table = store.read()?;
+    pub(crate) fn new(
+        door: Arc<Door>,
+        store: Store,
+        fastest: Millis,
+        is_of_ovos: bool,
+    ) -> Result<Arc<Self>, Unreadable> {
         Ok(Arc::new(Self {
-            door,
-            table: Mutex::new(table),
-            store,
+            timetable: Arc::new(Timetable::read(door, store)?),
             fastest,
             running: Mutex::default(),
             changed: Notify::new(),
+            is_of_ovos,
         }))
     }
 
@@ -72,14 +78,15 @@ impl Scheduler {
     /// Not safe: cancel the door's shutdown instead.
     pub(crate) async fn serve(self: Arc<Self>) {
         const TOPICS: [&str; 4] = [ADD, LIST, CANCEL, RESUME];
-        let mut requests = self.door.client.serve(&TOPICS);
-        let mut events = self.door.client.events();
+        let mut requests = self.timetable.door.client.serve(&TOPICS);
+        let mut events = self.timetable.door.client.events();
         self.act(Table::restored);
+        let mut ovos = OvosScheduler::begin(&self.timetable, self.is_of_ovos).await;
         self.suspend_if_latched().await;
         loop {
             self.act(|table| table.due(now(), &Local));
             tokio::select! {
-                () = self.door.shutdown.cancelled() => return,
+                () = self.timetable.door.shutdown.cancelled() => return,
                 request = requests.next() => match request {
                     Some(request) => self.take(request),
                     None => return,
@@ -88,6 +95,7 @@ impl Scheduler {
                     Some(news) => self.hear(news).await,
                     None => return,
                 },
+                request = ovos.next() => ovos.take(request.as_ref()),
                 () = self.changed.notified() => {}
                 () = sleep(self.wait()) => {}
             }
@@ -97,6 +105,7 @@ impl Scheduler {
     /// How long nothing is due.
     fn wait(&self) -> Duration {
         let until = self
+            .timetable
             .table
             .lock()
             .wakes_at()
@@ -109,16 +118,16 @@ impl Scheduler {
     /// Changes the schedules, keeps that, and does what follows. What cannot be kept is not done.
     fn act(self: &Arc<Self>, change: impl FnOnce(&mut Table) -> Vec<Deed>) {
         let deeds = {
-            let mut table = self.table.lock();
+            let mut table = self.timetable.table.lock();
             let deeds = change(&mut table);
             if deeds.is_empty() {
                 return;
             }
-            if let Err(error) = self.keep(&table) {
+            if let Err(error) = self.timetable.keep(&table) {
                 for deed in &deeds {
                     if let Deed::Fire(schedule) = deed {
                         table.ended(&schedule.schedule_id, &error);
-                        self.publish(
+                        self.timetable.publish(
                             "schedule_missed",
                             Severity::Error,
                             json!({
@@ -138,7 +147,7 @@ impl Scheduler {
                     schedule_id,
                     due_ms,
                     why,
-                } => self.publish(
+                } => self.timetable.publish(
                     "schedule_missed",
                     Severity::Warning,
                     json!({
@@ -149,40 +158,35 @@ impl Scheduler {
         }
     }
 
-    fn keep(&self, table: &Table) -> Result<(), String> {
-        // The table is small, and the disk may be slow.
-        let written = tokio::task::block_in_place(|| self.store.write(table));
-        written.map_err(|cause| {
-            tracing::error!(%cause, "the schedules cannot be kept");
-            format!(
-                "{}: the schedules cannot be kept on disk: {cause}",
-                FailureKind::RuntimeError
-            )
-        })
-    }
-
     fn fire(self: &Arc<Self>, schedule: Schedule) {
+        if let What::Message(message) = &schedule.what {
+            return self.timetable.send(&schedule, message);
+        }
         let end = CancellationToken::new();
         self.running
             .lock()
             .insert(schedule.schedule_id.clone(), end.clone());
         let this = Arc::clone(self);
-        self.door.tasks.spawn(async move {
+        self.timetable.door.tasks.spawn(async move {
             let id = &schedule.schedule_id;
-            let client = this.door.client.with_context(context(&schedule.on_behalf));
+            let client = this
+                .timetable
+                .door
+                .client
+                .with_context(context(&schedule.on_behalf));
             tracing::info!(schedule_id = id, "a schedule fires");
-            let ended = carry(&this.door, &client, &schedule.what, id, &end).await;
+            let ended = carry(&this.timetable.door, &client, &schedule.what, id, &end).await;
             this.running.lock().remove(id);
             let due = schedule.firing_ms.map(text_of);
             let outcome = match ended {
                 End::Done { failed, text } => {
                     let severity = if failed { Severity::Warning } else { Severity::Info };
                     let data = json!({"schedule_id": id, "due": due, "ok": !failed, "text": text});
-                    this.publish("schedule_fired", severity, data);
+                    this.timetable.publish("schedule_fired", severity, data);
                     text
                 }
                 End::NotRun(why) => {
-                    this.publish(
+                    this.timetable.publish(
                         "schedule_missed",
                         Severity::Warning,
                         json!({"schedule_id": id, "due": due, "why": why}),
@@ -190,17 +194,11 @@ impl Scheduler {
                     why
                 }
             };
-            let mut table = this.table.lock();
+            let mut table = this.timetable.table.lock();
             table.ended(id, &outcome);
             // What cannot be kept is in the log; the next service reports the firing as not ended.
-            _ = this.keep(&table);
+            _ = this.timetable.keep(&table);
         });
-    }
-
-    fn publish(&self, kind: &str, severity: Severity, data: Value) {
-        if let Err(error) = self.door.client.event(kind, severity, data) {
-            tracing::warn!(kind, %error, "an event was not sent");
-        }
     }
 
     async fn hear(self: &Arc<Self>, news: News) {
@@ -219,7 +217,7 @@ impl Scheduler {
 
     /// Suspends what a stop that was not heard would have suspended.
     async fn suspend_if_latched(self: &Arc<Self>) {
-        if let Ok(status) = self.door.client.status().await
+        if let Ok(status) = self.timetable.door.client.status().await
             && (status.all_latched.is_some() || status.toolboxes.iter().any(|toolbox| toolbox.latched))
         {
             self.suspend(None, "an emergency stop");
@@ -228,7 +226,7 @@ impl Scheduler {
 
     fn suspend(self: &Arc<Self>, session_id: Option<&str>, why: &str) {
         let suspended = {
-            let mut table = self.table.lock();
+            let mut table = self.timetable.table.lock();
             let suspended = table.suspend(session_id, why);
             let under_way = self.running.lock();
             for schedule in table.all().filter(|schedule| schedule.suspended.is_some()) {
@@ -238,20 +236,21 @@ impl Scheduler {
             }
             if suspended > 0 {
                 // It holds in this process in any case.
-                _ = self.keep(&table);
+                _ = self.timetable.keep(&table);
             }
             suspended
         };
         if suspended > 0 {
             let data = json!({"count": suspended, "why": why, "resume": RESUME});
-            self.publish("schedules_suspended", Severity::Warning, data);
+            self.timetable
+                .publish("schedules_suspended", Severity::Warning, data);
         }
     }
 
     /// Answers a request in a task of its own: what it asks for is planned first.
     fn take(self: &Arc<Self>, request: Request) {
         let this = Arc::clone(self);
-        self.door.tasks.spawn(async move {
+        self.timetable.door.tasks.spawn(async move {
             let mut answer = match this.answer(&request).await {
                 Ok(answer) => answer,
                 Err(error) => json!({ "error": error }),
@@ -260,7 +259,7 @@ impl Scheduler {
             if let Some(call_id) = request.data().get("call_id") {
                 answer["call_id"] = call_id.clone();
             }
-            if let Err(error) = this.door.client.answer(&request, &answer) {
+            if let Err(error) = this.timetable.door.client.answer(&request, &answer) {
                 tracing::warn!(%error, topic = request.topic(), "a request got no answer");
             }
             this.changed.notify_one();
@@ -271,25 +270,25 @@ impl Scheduler {
         if let Some(error) = request.refused() {
             return Err(error.to_owned());
         }
-        let client = self.door.client_for(request, WORK)?;
+        let client = self.timetable.door.client_for(request, WORK)?;
         let asker = Asker::of(request.context()).map_err(|unclear| value_error(&unclear.to_string()))?;
         let data = request.data();
         match request.topic() {
             ADD => self.add(request, &asker, &client).await,
             LIST => {
-                let table = self.table.lock();
+                let table = self.timetable.table.lock();
                 let mine = table.all().filter(|schedule| sees(&asker, schedule));
                 let schedules: Vec<Value> = mine.map(described).collect();
                 Ok(json!({ "schedules": schedules }))
             }
             CANCEL => {
                 let id = self.own(&asker, data)?;
-                let mut table = self.table.lock();
+                let mut table = self.timetable.table.lock();
                 table.cancel(&id);
                 if let Some(end) = self.running.lock().get(&id) {
                     end.cancel();
                 }
-                self.keep(&table)?;
+                self.timetable.keep(&table)?;
                 Ok(json!({"schedule_id": id, "cancelled": true}))
             }
             _ => {
@@ -299,9 +298,9 @@ impl Scheduler {
                 }
                 let all = data.get("schedule_id").and_then(Value::as_str) == Some("all");
                 let id = if all { None } else { Some(self.own(&asker, data)?) };
-                let mut table = self.table.lock();
+                let mut table = self.timetable.table.lock();
                 let resumed = table.resume(id.as_deref(), now(), &Local);
-                self.keep(&table)?;
+                self.timetable.keep(&table)?;
                 Ok(json!({ "resumed": resumed }))
             }
         }
@@ -312,7 +311,7 @@ impl Scheduler {
         let id = data.get("schedule_id").and_then(Value::as_str);
         let id =
             id.ok_or_else(|| value_error("expected `schedule_id`; ovos.tools.schedule.list names them"))?;
-        let table = self.table.lock();
+        let table = self.timetable.table.lock();
         let schedule = table.find(id).filter(|schedule| sees(asker, schedule));
         let unknown = || {
             value_error(&format!(
@@ -352,7 +351,7 @@ impl Scheduler {
             ),
         };
         let work = Work::read(&what).map_err(|why| value_error(&why))?;
-        let tool = check(&self.door, client, &work).await?;
+        let tool = check(&self.timetable.door, client, &work).await?;
         let mut marked = Object::new();
         asker.mark(&mut marked);
         let title = data.get("title").and_then(Value::as_str).unwrap_or_default();
@@ -374,11 +373,11 @@ impl Scheduler {
             suspended: None,
         };
         let id = schedule.schedule_id.clone();
-        let mut table = self.table.lock();
+        let mut table = self.timetable.table.lock();
         table
             .add(schedule, now(), &Local)
             .map_err(|full| format!("{}: {full}", FailureKind::BusyError))?;
-        if let Err(error) = self.keep(&table) {
+        if let Err(error) = self.timetable.keep(&table) {
             table.cancel(&id);
             return Err(error);
         }
@@ -415,24 +414,11 @@ fn described(schedule: &Schedule) -> Value {
     match &schedule.what {
         What::Call(call) => said["call"] = json!(call),
         What::Run(run) => said["run"] = json!(run),
+        What::Message(message) => said["message"] = json!({"event": message.event, "data": message.data}),
     }
     said
 }
 
 fn value_error(why: &str) -> String {
     format!("{}: {why}", FailureKind::ValueError)
-}
-
-/// A time as people write it, in the zone of the machine.
-fn text_of(at: Millis) -> String {
-    Local
-        .timestamp_millis_opt(at)
-        .single()
-        .map(|at| at.to_rfc3339())
-        .unwrap_or_default()
-}
-
-fn now() -> Millis {
-    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-    Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX)
 }

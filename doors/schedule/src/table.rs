@@ -10,14 +10,12 @@ use ovos_toolbox_wire::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::timing::{Millis, When};
+use crate::message::{ScheduledMessage, owed};
+use crate::timing::{LATE, Millis, When};
 
 /// How many schedules one asker may have, and all of them together.
 pub(crate) const MOST_OF_ONE: usize = 20;
 const MOST: usize = 500;
-
-/// How late a schedule may still fire.
-const LATE: Millis = 60_000;
 
 /// By how much a clock may run back without having been put back.
 const JITTER: Millis = 5_000;
@@ -30,6 +28,8 @@ pub(crate) enum What {
     Call(Object),
     /// A run: the data of `ovos.tools.run`.
     Run(Object),
+    /// A message of OVOS's scheduler.
+    Message(ScheduledMessage),
 }
 
 /// A schedule.
@@ -115,16 +115,7 @@ impl Table {
         now: Millis,
         zone: &Z,
     ) -> Result<(), TableFull> {
-        let of_one = self
-            .schedules
-            .values()
-            .filter(|other| other.asker == schedule.asker);
-        if of_one.count() >= MOST_OF_ONE {
-            return Err(TableFull::OfOne(schedule.asker));
-        }
-        if self.schedules.len() >= MOST {
-            return Err(TableFull::All);
-        }
+        self.room_for(&schedule)?;
         let is_on_event = matches!(schedule.when, When::Event { .. });
         // At the very time is not too late.
         schedule.next_ms = schedule.when.next(now - 1, zone);
@@ -133,6 +124,67 @@ impl Table {
         }
         self.schedules.insert(schedule.schedule_id.clone(), schedule);
         Ok(())
+    }
+
+    /// Takes a message, in place of one with its id. What was sent for a time is not sent for it again; a time that has passed is due.
+    ///
+    /// # Errors
+    /// There are too many, or it is never due.
+    pub(crate) fn replace<Z: TimeZone>(&mut self, mut schedule: Schedule, zone: &Z) -> Result<(), TableFull> {
+        match self.schedules.get(&schedule.schedule_id) {
+            None => self.room_for(&schedule)?,
+            Some(before) => {
+                schedule.last_ms = before.last_ms;
+                schedule.fired = before.fired;
+                if let Some(last) = before.last_ms.filter(|last| schedule.next_ms <= Some(*last)) {
+                    schedule.next_ms = schedule.when.next(last, zone);
+                }
+            }
+        }
+        if schedule.next_ms.is_none() {
+            return Err(TableFull::Never);
+        }
+        self.schedules.insert(schedule.schedule_id.clone(), schedule);
+        Ok(())
+    }
+
+    fn room_for(&self, schedule: &Schedule) -> Result<(), TableFull> {
+        let others = self.schedules.values();
+        if others.filter(|other| other.asker == schedule.asker).count() >= MOST_OF_ONE {
+            return Err(TableFull::OfOne(schedule.asker.clone()));
+        }
+        if self.schedules.len() >= MOST {
+            return Err(TableFull::All);
+        }
+        Ok(())
+    }
+
+    /// Changes what is sent, if there is such a message.
+    pub(crate) fn change_message(&mut self, schedule_id: &str, data: Object) -> bool {
+        match self
+            .schedules
+            .get_mut(schedule_id)
+            .map(|schedule| &mut schedule.what)
+        {
+            Some(What::Message(message)) => {
+                message.data = data;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Suspends the messages, or lets them be sent again. Returns whether that changed anything.
+    pub(crate) fn suspend_messages(&mut self, why: Option<&str>) -> bool {
+        let mut changed = false;
+        for schedule in self.schedules.values_mut() {
+            let is_message = matches!(schedule.what, What::Message(_));
+            if is_message && schedule.suspended.as_deref() != why {
+                schedule.suspended = why.map(str::to_owned);
+                changed = true;
+            }
+        }
+        changed
     }
 
     /// All of them, in the order of their ids.
@@ -164,6 +216,14 @@ impl Table {
             let Some(due_ms) = schedule.next_ms.filter(|due| *due <= now) else {
                 continue;
             };
+            if matches!(schedule.what, What::Message(_)) && schedule.suspended.is_none() {
+                for due_ms in owed(&schedule.when, &mut schedule.next_ms, now, zone) {
+                    deeds.push(fire(schedule, due_ms));
+                    // It is sent at once.
+                    schedule.firing_ms = None;
+                }
+                continue;
+            }
             schedule.next_ms = schedule.when.next(now, zone);
             let missed = |why: String| Deed::Missed {
                 schedule_id: schedule.schedule_id.clone(),
@@ -251,7 +311,9 @@ impl Table {
     pub(crate) fn resume<Z: TimeZone>(&mut self, schedule_id: Option<&str>, now: Millis, zone: &Z) -> usize {
         let mut count = 0;
         for schedule in self.schedules.values_mut() {
-            let is_meant = schedule_id.is_none_or(|wanted| wanted == schedule.schedule_id);
+            // Messages are not suspended by a stop.
+            let is_meant = schedule_id.is_none_or(|wanted| wanted == schedule.schedule_id)
+                && !matches!(schedule.what, What::Message(_));
             if is_meant && schedule.suspended.take().is_some() {
                 // What was due meanwhile is not caught up.
                 if !matches!(schedule.when, When::At { .. }) {

@@ -279,3 +279,75 @@ fn a_stop_suspends_what_does_more_than_read_and_of_a_session_its_own() {
     // What was due meanwhile is not caught up.
     assert_eq!(table.wakes_at(), Some(BEGIN + 2 * FASTEST));
 }
+
+/// The message `n`, first due `offset` seconds from the beginning, and again each `repeat` seconds.
+fn message(offset: i64, repeat: Value) -> Schedule {
+    let time = BEGIN / 1000 + offset;
+    let Value::Object(data) = json!({"event": "skill:n", "time": time, "repeat": repeat}) else {
+        panic!("an object")
+    };
+    crate::ovos_events::read(&data, &Object::new(), BEGIN).expect("a message")
+}
+
+#[test]
+fn a_message_that_was_missed_is_sent_once_and_one_that_was_sent_not_again() {
+    for (offset, repeat, looks, sent) in [
+        // When the table is looked at, in seconds from the beginning, and the times for which the message is sent.
+        (10, json!(null), vec![0, 9, 10, 11], vec![10]),
+        (-100_000, json!(0), vec![0, 1], vec![-100_000]),
+        (10, json!(30), vec![10, 39, 40, 71], vec![10, 40, 70]),
+        // Of those that passed unseen the last one, and those of the last minute.
+        (-1000, json!(3600), vec![0, 2600], vec![-1000, 2600]),
+        (-100, json!(30), vec![0], vec![-70, -40, -10]),
+        (10, json!(60), vec![100_000], vec![99_910, 99_970]),
+        // After a clock that was put back nothing waits longer than from then on.
+        (10, json!(60), vec![10, 70, -5_000, -4_940], vec![10, 70, -4_940]),
+    ] {
+        let mut table = Table::default();
+        table.due(BEGIN - YEAR, &Utc);
+        let case = format!("{offset} {repeat} {looks:?}");
+        table.replace(message(offset, repeat), &Utc).expect("room");
+        let mut times = Vec::new();
+        for look in looks {
+            // A door that is started anew goes on with what was kept.
+            let kept = serde_json::to_string(&table).expect("text");
+            table = serde_json::from_str(&kept).expect("a table");
+            assert_eq!(table.restored(), [], "{case}");
+            let deeds = table.due(BEGIN + look * SECOND, &Utc);
+            let fired = firings(&deeds);
+            assert_eq!(fired.len(), deeds.len(), "{case}: {deeds:?}");
+            times.extend(
+                fired
+                    .iter()
+                    .map(|fired| (fired.firing_ms.expect("a time") - BEGIN) / SECOND),
+            );
+        }
+        assert_eq!(times, sent, "{case}");
+    }
+}
+
+#[test]
+fn a_message_of_a_name_is_replaced_keeps_what_it_sent_and_is_suspended_by_no_stop() {
+    let mut table = Table::default();
+    table.due(BEGIN, &Utc);
+    table.replace(message(10, json!(60)), &Utc).expect("room");
+    assert_eq!(table.suspend(None, "a stop"), 0);
+    assert_eq!(firings(&table.due(BEGIN + 10 * SECOND, &Utc)).len(), 1);
+    table.replace(message(10, json!(60)), &Utc).expect("room");
+    assert_eq!(firings(&table.due(BEGIN + 11 * SECOND, &Utc)).len(), 0);
+    // While another scheduler is there nothing is sent, and no one resumes it.
+    assert!(table.suspend_messages(Some("another")));
+    assert_eq!(table.resume(None, BEGIN, &Utc), 0);
+    let missed = table.due(BEGIN + 70 * SECOND, &Utc);
+    assert!(
+        matches!(&missed[..], [Deed::Missed { why, .. }] if why.contains("another")),
+        "{missed:?}"
+    );
+    assert!(table.suspend_messages(None) && !table.suspend_messages(None));
+    assert_eq!(firings(&table.due(BEGIN + 130 * SECOND, &Utc)).len(), 1);
+    assert!(
+        table.change_message("ovos:skill:n", Object::new()) && !table.change_message("ovos:x", Object::new())
+    );
+    assert_eq!(table.all().count(), 1);
+    assert!(table.cancel("ovos:skill:n").is_some());
+}

@@ -16,6 +16,9 @@ pub(crate) const FASTEST: Millis = 60_000;
 /// The same for an operator.
 pub(crate) const FASTEST_OF_OPERATOR: Millis = 1_000;
 
+/// How late a schedule may still fire, in milliseconds.
+pub(crate) const LATE: Millis = 60_000;
+
 /// The farthest time that is accepted, in milliseconds from now: ten years.
 const FARTHEST: Millis = 10 * 366 * 86_400_000;
 
@@ -42,6 +45,11 @@ pub(crate) enum When {
 }
 
 impl When {
+    /// The farthest time that is accepted.
+    pub(crate) fn farthest(now: Millis) -> Millis {
+        now.saturating_add(FARTHEST)
+    }
+
     /// Reads when a request wants its schedule to be due.
     ///
     /// # Errors
@@ -172,7 +180,7 @@ fn instant(value: &Value) -> Option<Millis> {
 
 /// Seconds as milliseconds.
 #[allow(clippy::cast_possible_truncation, reason = "it is in the range")]
-fn millis(value: &Value) -> Option<Millis> {
+pub(crate) fn millis(value: &Value) -> Option<Millis> {
     let millis = value.as_f64()? * 1000.0;
     (0.0..=1e15).contains(&millis).then(|| millis.round() as Millis)
 }

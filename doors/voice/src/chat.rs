@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::LongCalls as WhenLong;
-use door::{Arrivals, Listing, LongCall, LongCalls, StopTool};
+use door::{Arrivals, Listing, LongCall, LongCalls, OwnTool as _, StopTool};
 use ovos_toolbox_wire::Severity;
 use serde_json::json;
 use tokio::sync::watch;

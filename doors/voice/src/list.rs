@@ -1,6 +1,6 @@
 //! The list of tools that a voice receives. Pure.
 
-use door::{Listing, LongCallTool, StopTool};
+use door::{Listing, LongCallTool, OwnTool, StopTool};
 use serde_json::Value;
 
 use crate::dialect::ShownTool;
@@ -10,23 +10,23 @@ const LARGEST: usize = 5;
 
 /// Returns the two stops and the tools that the door shows. `announces`: with those that ask for calls that go on.
 pub(crate) fn shown_tools(listing: &Listing, announces: bool) -> Vec<ShownTool> {
-    let stops = StopTool::ALL.into_iter().map(|stop| ShownTool {
-        name: stop.name().to_owned(),
-        description: stop.description().to_owned(),
-        arguments: Value::Object(StopTool::arguments()),
-    });
-    let calls = LongCallTool::ALL.into_iter().filter(|_| announces);
-    let calls = calls.map(|tool| ShownTool {
-        name: tool.name().to_owned(),
-        description: tool.description().to_owned(),
-        arguments: Value::Object(tool.arguments()),
-    });
+    let stops = StopTool::ALL.iter().copied().map(own);
+    let calls = LongCallTool::ALL.iter().copied().filter(|_| announces);
+    let calls = calls.map(own);
     let tools = listing.tools().iter().map(|tool| ShownTool {
         name: tool.exported.clone(),
         description: tool.description.clone(),
         arguments: Value::Object((*tool.arguments).clone()),
     });
     stops.chain(calls).chain(tools).collect()
+}
+
+fn own(tool: impl OwnTool) -> ShownTool {
+    ShownTool {
+        name: tool.name().to_owned(),
+        description: tool.description().to_owned(),
+        arguments: Value::Object(tool.arguments()),
+    }
 }
 
 /// Leaves out the largest tools until at most `most` are left. The stops stay.

@@ -19,11 +19,14 @@ use rmcp::service::{
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::auth::AuthClient;
-use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHttpClientTransportConfig};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, InsufficientScopeError, StreamableHttpClient, StreamableHttpClientTransportConfig,
+};
 use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
 
-use self::chain::chain;
+pub(crate) use self::chain::chain;
+pub(crate) use self::https::client as oauth_http;
 use self::late_probe::IgnoresLateProbe;
 use self::lost_session::NoticesLostSession;
 use crate::credentials::Credentials;
@@ -81,6 +84,30 @@ impl From<String> for NoConnection {
             next: None,
             challenge: None,
         }
+    }
+}
+
+impl From<ServiceError> for NoConnection {
+    fn from(error: ServiceError) -> Self {
+        let (reason, challenge) = match TokenRefusal::of(&error) {
+            Some(TokenRefusal::SignIn(challenge)) => (SIGN_IN.to_owned(), Some(challenge)),
+            Some(TokenRefusal::More(challenge)) => (failed(&error), Some(challenge)),
+            None => (failed(&error), None),
+        };
+        Self {
+            challenge: challenge.map(str::to_owned),
+            ..reason.into()
+        }
+    }
+}
+
+impl NoConnection {
+    /// The reason, with what the owner of the mount can do.
+    pub(crate) fn told(self, id: &str) -> String {
+        let how = self
+            .challenge
+            .map(|_| format!(": run `ovos-tools mounts sign-in {id}` as the user of the service"));
+        self.reason + &how.unwrap_or_default()
     }
 }
 
@@ -266,18 +293,18 @@ fn address(mount: &MountConfig, token: Option<&str>) -> Result<StreamableHttpCli
 ///
 /// # Errors
 /// The server does not answer, or not with a list.
-pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Value>, String> {
+pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Value>, NoConnection> {
     let (mut tools, mut cursor, mut bytes) = (Vec::new(), Value::Null, 0);
     for _ in 0..MAX_PAGES {
         let params = (!cursor.is_null()).then(|| json!({"cursor": cursor}));
         let request = ClientRequest::CustomRequest(CustomRequest::new("tools/list", params));
         let page = peer.send_request(request).await;
-        let page = serde_json::to_value(page.map_err(|error| failed(&error))?);
+        let page = serde_json::to_value(page?);
         let Ok(Value::Object(mut page)) = page else {
-            return Err(failed(&ServiceError::UnexpectedResponse));
+            return Err(ServiceError::UnexpectedResponse.into());
         };
         let Some(Value::Array(more)) = page.shift_remove("tools") else {
-            return Err(failed(&ServiceError::UnexpectedResponse));
+            return Err(ServiceError::UnexpectedResponse.into());
         };
         bytes += more.iter().map(|tool| tool.to_string().len()).sum::<usize>();
         tools.extend(more);
@@ -285,14 +312,43 @@ pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Value>, String> 
             return Err(format!(
                 "it lists more than {MAX_TOOLS} tools, or more than {} MiB of them",
                 MAX_LIST >> 20
-            ));
+            )
+            .into());
         }
         cursor = page.shift_remove("nextCursor").unwrap_or_default();
         if cursor.is_null() {
             return Ok(tools);
         }
     }
-    Err(format!("its list of tools has more than {MAX_PAGES} pages"))
+    Err(format!("its list of tools has more than {MAX_PAGES} pages").into())
+}
+
+/// What a server says when it refuses a request because of the token.
+pub(crate) enum TokenRefusal<'a> {
+    /// It counts no more, or not here.
+    SignIn(&'a str),
+    /// It allows too little.
+    More(&'a str),
+}
+
+impl<'a> TokenRefusal<'a> {
+    /// The reason for an error, if it is one of these.
+    pub(crate) fn of(error: &'a ServiceError) -> Option<Self> {
+        let ServiceError::TransportSend(error) = error else {
+            return None;
+        };
+        let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error.error.as_ref());
+        while let Some(current) = source {
+            if let Some(refused) = current.downcast_ref::<InsufficientScopeError>() {
+                return Some(Self::More(&refused.www_authenticate_header));
+            }
+            if let Some(refused) = current.downcast_ref::<AuthRequiredError>() {
+                return Some(Self::SignIn(&refused.www_authenticate_header));
+            }
+            source = current.source();
+        }
+        None
+    }
 }
 
 fn handshake_error(error: &ClientInitializeError) -> String {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use config::MountConfig;
 use rmcp::transport::auth::{
-    AuthError, AuthorizationManager, AuthorizationMetadata, CredentialStore, StoredCredentials,
+    AuthError, AuthorizationManager, AuthorizationMetadata, CredentialStore, OAuthClientConfig,
+    StoredCredentials,
 };
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,12 @@ struct CredentialsFile {
     /// The issuer as it was when the owner signed in: the token is renewed there and nowhere else.
     #[serde(default)]
     metadata: Option<AuthorizationMetadata>,
+    /// The secret of the client, if the issuer has given it one. It takes part in renewing a token.
+    #[serde(default)]
+    client_secret: Option<String>,
+    /// What the server has said when it refused a call, because the token allows too little.
+    #[serde(default)]
+    wanted: Option<String>,
 }
 
 impl Credentials {
@@ -55,6 +62,11 @@ impl Credentials {
             manager.set_metadata(metadata);
         }
         let is_signed_in = manager.initialize_from_store().await?;
+        // The library keeps the id of the client alone.
+        if let Some(secret) = kept.client_secret.filter(|_| is_signed_in) {
+            let client = OAuthClientConfig::new(kept.credentials.client_id, self.server.as_str());
+            manager.configure_client(client.with_client_secret(secret))?;
+        }
         Ok(is_signed_in.then_some(manager))
     }
 
@@ -68,16 +80,54 @@ impl Credentials {
         Ok(manager)
     }
 
-    /// Keeps the metadata of the issuer beside the token that it gave.
+    /// Keeps the metadata of the issuer, and the secret that it knows the client by, beside the token that it gave.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn keep_metadata(&self, metadata: AuthorizationMetadata) -> Result<(), AuthError> {
+    pub(crate) fn keep(
+        &self,
+        metadata: AuthorizationMetadata,
+        client_secret: Option<String>,
+    ) -> Result<(), AuthError> {
+        self.change(|kept| {
+            kept.metadata = Some(metadata);
+            kept.client_secret = client_secret;
+            kept.wanted = None;
+        })
+    }
+
+    /// Keeps what the server has said when it refused a call, for the next time that a person signs in.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn want(&self, challenge: &str) -> Result<(), AuthError> {
+        self.change(|kept| kept.wanted = Some(challenge.to_owned()))
+    }
+
+    /// What the server has said since a person signed in.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn wanted(&self) -> Result<Option<String>, AuthError> {
+        Ok(self.read()?.and_then(|kept| kept.wanted))
+    }
+
+    /// What this issuer has granted, if it was this one.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn granted(&self, issuer: Option<&str>) -> Result<Vec<String>, AuthError> {
+        let kept = self.read()?.map(|kept| kept.credentials);
+        let kept = kept.filter(|kept| kept.issuer.as_deref() == issuer);
+        Ok(kept.map(|kept| kept.granted_scopes).unwrap_or_default())
+    }
+
+    fn change(&self, change: impl FnOnce(&mut CredentialsFile)) -> Result<(), AuthError> {
         match self.read()? {
-            Some(kept) => self.write(&CredentialsFile {
-                metadata: Some(metadata),
-                ..kept
-            }),
+            Some(mut kept) => {
+                change(&mut kept);
+                self.write(&kept)
+            }
             None => Ok(()),
         }
     }
@@ -91,19 +141,22 @@ impl Credentials {
         // The text of the error of serde may show what is there.
         let kept: CredentialsFile = serde_json::from_slice(&text)
             .map_err(|_| self.failed(&"it is damaged: remove it and sign in again"))?;
-        self.learn(&kept.credentials);
+        self.learn(&kept);
         Ok(Some(kept).filter(|kept| kept.server == self.server))
     }
 
     fn write(&self, kept: &CredentialsFile) -> Result<(), AuthError> {
-        self.learn(&kept.credentials);
+        self.learn(kept);
         let text = serde_json::to_vec(kept).map_err(|error| self.failed(&error))?;
         config::write_atomically(&self.path, &text, None).map_err(|error| self.failed(&error))
     }
 
-    fn learn(&self, credentials: &StoredCredentials) {
+    fn learn(&self, kept: &CredentialsFile) {
         use oauth2::TokenResponse as _;
-        let Some(tokens) = &credentials.token_response else {
+        if let Some(secret) = &kept.client_secret {
+            self.secrets.learn(secret);
+        }
+        let Some(tokens) = &kept.credentials.token_response else {
             return;
         };
         self.secrets.learn(tokens.access_token().secret());
@@ -124,11 +177,16 @@ impl CredentialStore for Credentials {
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        let metadata = self.read()?.and_then(|kept| kept.metadata);
+        let before = self.read()?;
+        let (metadata, client_secret, wanted) = before.map_or((None, None, None), |kept| {
+            (kept.metadata, kept.client_secret, kept.wanted)
+        });
         self.write(&CredentialsFile {
             server: self.server.clone(),
             credentials,
             metadata,
+            client_secret,
+            wanted,
         })
     }
 

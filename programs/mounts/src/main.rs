@@ -37,7 +37,11 @@ ovos-tools starts this program for each server in `service.mounts` of its config
 (docs/mounts.md). By hand, as the user of the service, `ovos-tools mounts` runs
 
   ovos-tools-mounts sign-in NAME           signs in at a server that asks for it, in a browser
-      --client-id ID                       as this client, where the issuer registers none by itself
+      --client-id ID                       as this client, where the issuer registers none by itself; an ID that is a URL
+                                           is the address of the client's metadata
+      --client-secret-env VARIABLE         with its secret, which is in this variable of the environment
+      --device                             elsewhere, with a code, where the issuer gives codes; also without it where
+                                           this machine has no browser
       --config FILE                        with this configuration
 
 The service runs

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::session::serve;
 use self::shared::{FIRST_RETRY, LAST_RETRY, Shared, State, WHY};
-use crate::connect::{Era, connect, failed};
+use crate::connect::{Era, TokenRefusal, connect, failed};
 use crate::credentials::Credentials;
 use crate::reporter::{Backend, Reporter};
 use crate::result::CallOutput;
@@ -216,7 +216,28 @@ impl Caller {
         Failure::new("ConnectionError", why)
     }
 
+    /// The server wants a token that allows more. A person has to sign in again.
+    fn allowed_too_little(&self, challenge: &str) -> Failure {
+        let id = &self.shared.id;
+        let credentials = Credentials::of(&self.shared.config, &self.shared.secrets);
+        let kept = credentials.map(|credentials| credentials.want(challenge));
+        if let Some(Err(error)) = kept {
+            let why = format!("what the server of mount `{id}` wants is not kept: {error}");
+            self.shared
+                .reporter
+                .log(level::WARN, "mounts", &self.shared.secrets.hide(&why));
+        }
+        let why = format!(
+            "the MCP server of mount `{id}` wants a sign-in that allows more; a person has to run `ovos-tools mounts sign-in {id}` as the \
+             user of the service"
+        );
+        Failure::new("PermissionError", why)
+    }
+
     async fn failure(&mut self, error: ServiceError) -> Failure {
+        if let Some(TokenRefusal::More(challenge)) = TokenRefusal::of(&error) {
+            return self.allowed_too_little(challenge);
+        }
         match error {
             ServiceError::McpError(error) => Failure {
                 kind: "McpError".to_owned(),
@@ -331,13 +352,7 @@ async fn serve_once(
                 None => failed.next,
                 Some(_) => None,
             };
-            let how = failed.challenge.map(|_| {
-                format!(
-                    ": run `ovos-tools mounts sign-in {}` as the user of the service",
-                    shared.id
-                )
-            });
-            return Some(failed.reason + &how.unwrap_or_default());
+            return Some(failed.told(&shared.id));
         }
     };
     *era = Some(connection.era);

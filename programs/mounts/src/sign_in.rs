@@ -1,37 +1,30 @@
-//! `ovos-tools mounts sign-in NAME`: a person signs in at the server of a mount, in a browser. Read [`run`].
-//!
-//! The browser comes back to a port of this machine. Where it cannot, because it runs on another one, the address at which it ended
-//! is pasted into the terminal.
+//! `ovos-tools mounts sign-in NAME`: a person signs in at the server of a mount, in a browser or with a code. Read [`run`].
 
-use std::io::{self, Write as _};
+mod browser;
+mod device_code;
+mod person;
+
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use config::{Config, MountConfig, MountTransport, Overrides, ProcessEnvironment};
-use rmcp::transport::auth::{AuthorizationRequest, AuthorizationSession};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpListener;
-use tokio::time::timeout;
+use rmcp::transport::auth::{
+    AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest, AuthorizationSession,
+    CredentialStore as _, OAuthClientConfig,
+};
 
+use self::browser::Callback;
+use self::device_code::DeviceCode;
+use self::person::{browser, say};
 use crate::complaint::complain;
 use crate::connect::{NoConnection, connect_http, list};
 use crate::credentials::Credentials;
 use crate::peer::{Client, Notifications};
 use crate::secrets::Secrets;
 
-/// How long a person may take in the browser.
-const PATIENCE: Duration = Duration::from_secs(600);
-
 /// The exit code where signing in did not succeed.
 const EXIT_REFUSED: u8 = 1;
-
-/// The longest request of a browser that is read.
-const LONGEST: usize = 16 << 10;
-
-const DONE: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\n\r\nSigned in. You can close this page.\n";
-const ELSEWHERE: &str = "HTTP/1.1 404 Not Found\r\nconnection: close\r\n\r\n";
 
 /// Signs in at the server of the mount `name`. `words`: the further words of the command line.
 pub(crate) fn run(name: &str, words: &[&str]) -> ExitCode {
@@ -60,19 +53,32 @@ struct Options {
     config: Option<PathBuf>,
     /// The name under which the issuer knows this client, where it takes none that it does not know.
     client_id: Option<String>,
+    /// The variable of the environment with the secret of that client, if it has one.
+    client_secret_env: Option<String>,
+    /// Whether the person signs in elsewhere, with a code.
+    device: bool,
 }
 
 fn options(words: &[&str]) -> Result<Options, String> {
+    const EXPECTED: &str = "expected --config FILE, --client-id ID, --client-secret-env VARIABLE or --device";
     let mut options = Options::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
+        if *word == "--device" {
+            options.device = true;
+            continue;
+        }
         let value = words.next().filter(|value| !value.is_empty());
-        let value = value.ok_or_else(|| format!("{word}: expected --config FILE or --client-id ID"))?;
+        let value = value.ok_or_else(|| format!("{word}: {EXPECTED}"))?;
         match *word {
             "--config" => options.config = Some(PathBuf::from(value)),
             "--client-id" => options.client_id = Some((*value).to_owned()),
-            _ => return Err(format!("{word}: expected --config FILE or --client-id ID")),
+            "--client-secret-env" => options.client_secret_env = Some((*value).to_owned()),
+            _ => return Err(format!("{word}: {EXPECTED}")),
         }
+    }
+    if options.client_secret_env.is_some() && options.client_id.is_none() {
+        return Err("--client-secret-env: expected --client-id ID, too: whose secret it is".to_owned());
     }
     Ok(options)
 }
@@ -86,81 +92,176 @@ async fn sign_in(name: &str, options: &Options) -> Result<(), String> {
     let mount = mount_of(&config, name)?;
     let secrets = Arc::new(Secrets::of(&mount, None));
     let credentials = Credentials::of(&mount, &secrets).ok_or("no place for its tokens")?;
-    let hidden = |error: &dyn std::fmt::Display| secrets.hide(&error.to_string());
-
-    let challenge = match tools(&mount, &credentials).await {
-        Ok(tools) => {
-            say(&format!(
-                "{name} does not ask for signing in: it lists {tools} tools\n"
-            ));
-            return Ok(());
-        }
-        Err(NoConnection {
-            challenge: Some(challenge),
-            ..
-        }) => challenge,
-        Err(other) => return Err(format!("{name}: {}", hidden(&other.reason))),
+    let signing_in = SigningIn {
+        name,
+        credentials,
+        secrets,
+        options,
     };
-    let wrong = |error: rmcp::transport::auth::AuthError| format!("{name}: {}", hidden(&error));
-    let listener = TcpListener::bind("127.0.0.1:0")
-        .await
-        .map_err(|error| format!("no port for the browser: {error}"))?;
-    let port = listener
-        .local_addr()
-        .map_err(|error| format!("no port for the browser: {error}"))?
-        .port();
-    let home = format!("http://127.0.0.1:{port}/callback");
-    let mut manager = credentials.signing_in().await.map_err(wrong)?;
-    let found = manager
-        .resolve_metadata_from_challenge(Some(&challenge))
-        .await
-        .map_err(wrong)?;
-    manager.set_metadata(found.metadata.clone());
-    let mut request = AuthorizationRequest::new(&home)
-        .with_client_name("ovos-tools")
-        .with_challenge(challenge)
-        .with_initial_scope_selection();
-    if let Some(id) = &options.client_id {
-        request = request.with_preregistered_client(id);
+    let wanted = signing_in
+        .credentials
+        .wanted()
+        .map_err(|error| signing_in.wrong(&error))?;
+    let mut challenge = match wanted {
+        // The server has refused a call since.
+        Some(challenge) => challenge,
+        None => match tools(&mount, &signing_in.credentials).await {
+            Ok(tools) => {
+                say(&format!(
+                    "{name} does not ask for signing in: it lists {tools} tools\n"
+                ));
+                return Ok(());
+            }
+            Err(refused) => signing_in.challenge(refused)?,
+        },
+    };
+    let mut before = None;
+    loop {
+        let issuer = signing_in.once(&challenge).await?;
+        match tools(&mount, &signing_in.credentials).await {
+            Ok(tools) => {
+                say(&format!(
+                    "Signed in: {name} lists {tools} tools. A running service tries again within a minute, or with `ovos-tools \
+                     reload`.\n"
+                ));
+                return Ok(());
+            }
+            Err(refused) => {
+                let reason = signing_in.hidden(&refused.reason);
+                let is_new = before.as_ref() != Some(&issuer);
+                let again = refused.challenge.filter(|_| is_new);
+                let is_elsewhere = match &again {
+                    Some(again) => signing_in.issuer(again).await? != issuer,
+                    None => false,
+                };
+                let Some(again) = again.filter(|_| is_elsewhere) else {
+                    return Err(format!(
+                        "{name} has given a token, and does not take it: {reason}"
+                    ));
+                };
+                say(&format!("{name} has another issuer now, and asks once more.\n"));
+                challenge = again;
+                before = Some(issuer);
+            }
+        }
     }
-    let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| {
-        format!(
-            "{}; if its issuer registers no clients by itself, register ovos-tools there as a public client with the redirect \
-             http://127.0.0.1/callback, and give its id with --client-id",
-            wrong(error)
-        )
-    })?;
-    say(&format!(
-        "Open this page in a browser and sign in:\n\n  {}\n\nIf the browser is on another machine, it ends at a page that cannot be \
-         shown: paste its address here.\n",
-        session.get_authorization_url()
-    ));
-    open_browser(session.get_authorization_url());
-    let came_back = timeout(PATIENCE, async {
-        tokio::select! {
-            address = from_browser(&listener, &home) => address,
-            address = from_terminal(&home) => address,
+}
+
+/// One person who signs in at one server.
+struct SigningIn<'a> {
+    name: &'a str,
+    credentials: Credentials,
+    secrets: Arc<Secrets>,
+    options: &'a Options,
+}
+
+impl SigningIn<'_> {
+    fn hidden(&self, error: &dyn std::fmt::Display) -> String {
+        self.secrets.hide(&error.to_string())
+    }
+
+    fn wrong(&self, error: &AuthError) -> String {
+        format!("{}: {}", self.name, self.hidden(error))
+    }
+
+    /// What a server says about signing in.
+    ///
+    /// # Errors
+    /// It fails for another reason.
+    fn challenge(&self, refused: NoConnection) -> Result<String, String> {
+        let reason = format!("{}: {}", self.name, self.hidden(&refused.reason));
+        refused.challenge.ok_or(reason)
+    }
+
+    /// What signs in at the issuer that a challenge leads to.
+    async fn manager(
+        &self,
+        challenge: &str,
+    ) -> Result<(AuthorizationManager, AuthorizationMetadata), AuthError> {
+        let mut manager = self.credentials.signing_in().await?;
+        let found = manager.resolve_metadata_from_challenge(Some(challenge)).await?;
+        manager.set_metadata(found.metadata.clone());
+        Ok((manager, found.metadata))
+    }
+
+    async fn issuer(&self, challenge: &str) -> Result<Option<String>, String> {
+        let found = self.manager(challenge).await;
+        Ok(found.map_err(|error| self.wrong(&error))?.1.issuer)
+    }
+
+    /// Signs in once, and keeps what the issuer gives. Returns the issuer.
+    async fn once(&self, challenge: &str) -> Result<Option<String>, String> {
+        let wrong = |error: AuthError| self.wrong(&error);
+        let callback = Callback::open().await?;
+        let (mut manager, metadata) = self.manager(challenge).await.map_err(wrong)?;
+        let mut scopes = manager.select_initial_scopes(&[]).await;
+        // What was granted by this issuer before is not given up for more.
+        let granted = self
+            .credentials
+            .granted(metadata.issuer.as_deref())
+            .map_err(wrong)?;
+        scopes.extend(
+            granted
+                .into_iter()
+                .filter(|scope| !scopes.contains(scope))
+                .collect::<Vec<_>>(),
+        );
+        let client = match &self.options.client_id {
+            Some(id) => OAuthClientConfig::new(id, &callback.home),
+            None => {
+                let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+                let registered = manager
+                    .register_client("ovos-tools", &callback.home, &scopes)
+                    .await;
+                registered.map_err(|error| {
+                    format!(
+                        "{}; if its issuer registers no clients by itself, register ovos-tools there with the redirect \
+                         http://127.0.0.1/callback, and give its id with --client-id",
+                        wrong(error)
+                    )
+                })?
+            }
+        };
+        let secret = match &self.options.client_secret_env {
+            Some(variable) => Some(std::env::var(variable).map_err(|_| {
+                format!("--client-secret-env: there is no variable `{variable}` in the environment")
+            })?),
+            None => client.client_secret,
+        };
+        if let Some(secret) = &secret {
+            self.secrets.learn(secret);
         }
-    });
-    let address = came_back.await.map_err(|_| {
-        format!(
-            "the browser did not come back within {} minutes; try again",
-            PATIENCE.as_secs() / 60
-        )
-    })?;
-    session.handle_callback_url(&address?).await.map_err(wrong)?;
-    credentials.keep_metadata(found.metadata).map_err(wrong)?;
-    match tools(&mount, &credentials).await {
-        Ok(tools) => {
-            say(&format!(
-                "Signed in: {name} lists {tools} tools. A running service tries again within a minute, or with `ovos-tools reload`.\n"
-            ));
-            Ok(())
+        let mut request = AuthorizationRequest::new(&callback.home)
+            .with_preregistered_client(&client.client_id)
+            .with_scopes(scopes)
+            .with_initial_scope_selection();
+        if let Some(secret) = &secret {
+            request = request.with_client_secret(secret);
         }
-        Err(refused) => Err(format!(
-            "{name} has given a token, and does not take it: {}",
-            hidden(&refused.reason)
-        )),
+        let session = AuthorizationSession::new(manager, request)
+            .await
+            .map_err(|(_, error)| wrong(error))?;
+        let device = DeviceCode::offered(&metadata);
+        match (device, self.options.device) {
+            (None, true) => {
+                return Err(format!(
+                    "{}: its issuer offers no codes for devices; sign in without --device",
+                    self.name
+                ));
+            }
+            (Some(device), is_wanted) if is_wanted || browser().is_none() => {
+                let signed_in = device.sign_in(&session, secret.as_deref()).await;
+                let kept = signed_in.map_err(|why| format!("{}: {}", self.name, self.hidden(&why)))?;
+                self.credentials.save(kept).await.map_err(wrong)?;
+            }
+            _ => {
+                let address = callback.visit(session.get_authorization_url()).await?;
+                session.handle_callback_url(&address).await.map_err(wrong)?;
+            }
+        }
+        let issuer = metadata.issuer.clone();
+        self.credentials.keep(metadata, secret).map_err(wrong)?;
+        Ok(issuer)
     }
 }
 
@@ -192,93 +293,7 @@ fn mount_of(config: &Config, name: &str) -> Result<MountConfig, String> {
 async fn tools(mount: &MountConfig, credentials: &Credentials) -> Result<usize, NoConnection> {
     let client = Client(Arc::new(Notifications::default()));
     let connection = connect_http(mount, None, Some(credentials), None, client).await?;
-    let listed = list(connection.service.peer())
-        .await
-        .map_err(NoConnection::from)?;
+    let listed = list(connection.service.peer()).await?;
     _ = connection.service.cancel().await;
     Ok(listed.len())
-}
-
-/// Waits for the browser, and answers it.
-async fn from_browser(listener: &TcpListener, home: &str) -> Result<String, String> {
-    loop {
-        let (mut stream, _) = listener
-            .accept()
-            .await
-            .map_err(|error| format!("no port for the browser: {error}"))?;
-        let mut head = Vec::new();
-        let read = async {
-            while !head.windows(2).any(|two| two == b"\r\n") && head.len() < LONGEST {
-                if stream.read_buf(&mut head).await.unwrap_or(0) == 0 {
-                    break;
-                }
-            }
-        };
-        // A browser also opens connections without a request, on speculation.
-        _ = timeout(Duration::from_secs(2), read).await;
-        let text = String::from_utf8_lossy(&head);
-        let target = text
-            .strip_prefix("GET ")
-            .and_then(|rest| rest.split(' ').next())
-            .unwrap_or_default();
-        let query = target.strip_prefix("/callback?");
-        let answer = if query.is_some() { DONE } else { ELSEWHERE };
-        // The page is for the person only.
-        _ = stream.write_all(answer.as_bytes()).await;
-        _ = stream.shutdown().await;
-        if let Some(query) = query {
-            return refused(format!("{home}?{query}"));
-        }
-    }
-}
-
-/// Waits for an address in the terminal.
-async fn from_terminal(home: &str) -> Result<String, String> {
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        let line = line.trim();
-        if line.starts_with(home) {
-            return refused(line.to_owned());
-        }
-        if !line.is_empty() {
-            say(&format!("expected an address that begins with {home}\n"));
-        }
-    }
-    std::future::pending().await
-}
-
-/// The address, unless the issuer says in it that it refuses.
-fn refused(address: String) -> Result<String, String> {
-    let error = address
-        .split(['?', '&'])
-        .find_map(|pair| pair.strip_prefix("error="));
-    match error {
-        Some(error) => Err(format!("the issuer did not let you sign in: {error:.100}")),
-        None => Ok(address),
-    }
-}
-
-/// Opens a page in the browser of this machine, if it has one.
-fn open_browser(page: &str) {
-    let named = std::env::var_os("BROWSER").filter(|browser| !browser.is_empty());
-    let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"]
-        .iter()
-        .any(|name| std::env::var_os(name).is_some());
-    let Some(browser) = named.or_else(|| has_screen.then(|| "xdg-open".into())) else {
-        return;
-    };
-    let mut command = Command::new(browser);
-    command
-        .arg(page)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    // The address is in the terminal, too.
-    _ = command.spawn();
-}
-
-fn say(text: &str) {
-    // Without a terminal it goes on all the same.
-    _ = io::stdout().write_all(text.as_bytes());
-    _ = io::stdout().flush();
 }

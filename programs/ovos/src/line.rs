@@ -15,6 +15,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::open_question::Questions;
+
 /// The name under which OVOS knows the toolbox, as it knows skills.
 pub(crate) const SKILL_ID: &str = "ovos-tools.ovos";
 
@@ -50,6 +52,7 @@ pub(crate) struct Call {
 pub(crate) struct Line {
     bus: BusClient,
     ears: Arc<Ears>,
+    pub(crate) questions: Arc<Questions>,
 }
 
 impl Line {
@@ -62,7 +65,8 @@ impl Line {
             ..ClientConfig::new(address.url.clone())
         };
         let bus = BusClient::start(config, ears.clone(), tasks, shutdown);
-        Self { bus, ears }
+        let questions = Arc::default();
+        Self { bus, ears, questions }
     }
 
     /// A message to the device, or to the client of a named session as an answer to what was said in it last.

@@ -11,8 +11,10 @@
 
 mod line;
 mod media;
+mod open_question;
 mod question;
 mod speech;
+mod stray;
 mod toolbox;
 mod tools;
 mod volume;

@@ -8,9 +8,10 @@ use ovos_toolbox_sdk::schemars::JsonSchema;
 use ovos_toolbox_wire::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::line::{Call, Hearing, Line, SKILL_ID, now};
+use crate::open_question::Questions;
 use crate::speech::Speech;
 
 /// The user's "stop", by its new and its old topic, and what takes back the questions of skills.
@@ -48,6 +49,10 @@ const CANCELS: &[&str] = &[
 
 /// How long a question holds the session besides the wait for the answer, in seconds: what it takes to say it. OVOS forgets it then.
 const SPOKEN: f64 = 60.0;
+
+/// Who may take what is said, and the answer to that.
+const ACTIVE: &str = "intent.service.active_skills.get";
+const ACTIVE_REPLY: &str = "intent.service.active_skills.reply";
 
 /// What ovos-core says of the session of the device when that has changed.
 const KEPT: &str = "ovos.session.update_default";
@@ -90,14 +95,19 @@ enum AskOutcome {
     Cancelled,
 }
 
+/// How long ovos-core has to take a session that it is told, and how often it is told.
+const SYNCED: Duration = Duration::from_millis(100);
+const TRIES: usize = 3;
+
 /// Asks in the session of the call.
 pub(crate) async fn ask(line: Line, call: Call, args: AskArgs) -> Result<AskOutput, Failure> {
-    let answers = format!("{SKILL_ID}.converse.get_response");
+    let answers = answers();
     let topics = STOPS.iter().chain(&RECORDS).copied().chain([answers.as_str()]);
     let mut hearing = line.hear(topics).await?;
     let lang = args.lang.or(call.lang);
     let seconds = SPOKEN + f64::from(args.wait_seconds);
     let hold = Hold::take(&line, call.session_id.as_deref(), seconds).await?;
+    let asking = Questions::ask(&line.questions, call.session_id.clone());
     let mut data = json!({"utterance": args.question, "expect_response": true, "meta": {"skill": SKILL_ID}});
     if let Some(lang) = lang {
         data["lang"] = lang.into();
@@ -129,6 +139,7 @@ pub(crate) async fn ask(line: Line, call: Call, args: AskArgs) -> Result<AskOutp
             Some(_) => end = Instant::now() + wait,
         }
     }
+    asking.ends(heard.as_ref());
     // A stop ends the call, and there is no time to wait.
     if heard.as_ref().is_none_or(|heard| heard.kind == answers) {
         hold.release().await?;
@@ -162,6 +173,24 @@ fn plain(said: &str) -> String {
     said.to_lowercase()
 }
 
+/// The topic of the answers.
+pub(crate) fn answers() -> String {
+    format!("{SKILL_ID}.converse.get_response")
+}
+
+/// Gives back a session in which no question waits.
+///
+/// # Errors
+/// The bus is away.
+pub(crate) async fn give_back(line: &Line, session_id: Option<&str>) -> Result<(), Failure> {
+    let hold = Hold {
+        line: line.clone(),
+        session_id: session_id.map(str::to_owned),
+        session: Some(Value::Null),
+    };
+    hold.release().await
+}
+
 /// The next utterance of a session is for us, until this is dropped.
 struct Hold {
     line: Line,
@@ -176,13 +205,10 @@ impl Hold {
     /// # Errors
     /// No ovos-core answers, or the bus is away.
     async fn take(line: &Line, session_id: Option<&str>, seconds: f64) -> Result<Self, Failure> {
-        let topic = "intent.service.active_skills.get";
-        let answer = line
-            .ask(topic, json!({}), &["intent.service.active_skills.reply"])
-            .await?;
+        let answer = line.ask(ACTIVE, json!({}), &[ACTIVE_REPLY]).await?;
         let Some(answer) = answer else {
             let text = format!(
-                "nothing answers {topic}, so no answer of the user would arrive here, and nothing was asked; start ovos-core"
+                "nothing answers {ACTIVE}, so no answer of the user would arrive here, and nothing was asked; start ovos-core"
             );
             return Err(Failure::new(FailureKind::StateError, text));
         };
@@ -199,17 +225,45 @@ impl Hold {
         hold.session = Some(session);
         // ovos-core 2 finds who waits among the skills that are active, newer ones among those that the session names. The client of
         // a named session takes both from what is said to it.
-        // It reads messages in several threads, where one of these may undo another.
-        let mut hearing = line.hear([KEPT]).await?;
         if session_id.is_some() {
             line.send(&hold.message("ovos.session.sync", json!({})))?;
         }
-        let us = json!({"skill_id": SKILL_ID});
-        line.send(&hold.message("intent.service.skills.activate", us.clone()))?;
-        hold.known(&mut hearing, is_active).await?;
-        line.send(&hold.message("skill.converse.get_response.enable", us))?;
-        hold.known(&mut hearing, is_held).await?;
+        // It reads messages in several threads, where one of these may undo another.
+        for _ in 0..TRIES {
+            hold.enable().await?;
+            if session_id.is_some() || hold.is_listed().await? {
+                return Ok(hold);
+            }
+            // Newer ones take what the session of the device names from this. To ovos-core 2 it is a question for the session, and
+            // the answer, which it hears itself, sets that back.
+            line.send(&hold.message("ovos.session.sync", json!({})))?;
+            sleep(SYNCED).await;
+            if hold.is_listed().await? {
+                return Ok(hold);
+            }
+        }
         Ok(hold)
+    }
+
+    /// Asks for the next utterance.
+    async fn enable(&self) -> Result<(), Failure> {
+        let mut hearing = self.line.hear([KEPT]).await?;
+        let us = json!({"skill_id": SKILL_ID});
+        self.line
+            .send(&self.message("intent.service.skills.activate", us.clone()))?;
+        self.known(&mut hearing, is_active).await?;
+        self.line
+            .send(&self.message("skill.converse.get_response.enable", us))?;
+        self.known(&mut hearing, is_held).await
+    }
+
+    /// Whether ovos-core names us among those who may take what is said.
+    async fn is_listed(&self) -> Result<bool, Failure> {
+        let answer = self.line.ask(ACTIVE, json!({}), &[ACTIVE_REPLY]).await?;
+        let skills = answer
+            .as_ref()
+            .and_then(|answer| answer.data.get("skills")?.as_array());
+        Ok(skills.is_some_and(|skills| skills.iter().any(|skill| *skill == SKILL_ID)))
     }
 
     /// Gives the session back.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::line::Line;
-use crate::tools;
+use crate::{stray, tools};
 
 /// The toolbox. Its calls are tasks of a runtime of its own.
 pub(crate) struct Ovos {
@@ -42,6 +42,11 @@ impl Ovos {
         let bus_shutdown = CancellationToken::new();
         let entered = runtime.enter();
         let line = Line::start(bus, &TaskTracker::new(), bus_shutdown.clone());
+        runtime.spawn(
+            bus_shutdown
+                .clone()
+                .run_until_cancelled_owned(stray::returned(line.clone())),
+        );
         drop(entered);
         Ok(Self {
             runtime,

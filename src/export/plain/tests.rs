@@ -53,6 +53,10 @@ fn arguments_have_one_plain_form() {
             json!({"type": "integer", "minimum": 0, "default": 50}),
         ),
         (
+            json!({"type": "number", "default": 2.0, "minimum": 0.5, "maximum": 30.0}),
+            json!({"type": "number", "minimum": 0.5, "maximum": 30, "default": 2}),
+        ),
+        (
             json!({"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 10}),
             json!({"type": "integer", "minimum": 1, "maximum": 9}),
         ),

@@ -14,10 +14,10 @@ use crate::support::scene::{Scene, ready};
 use crate::support::service::BusKind;
 
 /// What `make run` shows: every toolbox, with simulators.
-const WITH_SIMULATORS: usize = 26_000;
+const WITH_SIMULATORS: usize = 24_000;
 
 /// What an installed service shows where nothing was asked for.
-const INSTALLED: usize = 8_500;
+const INSTALLED: usize = 8_000;
 
 /// The list of a door as a client at its stdin gets it.
 fn listed(scene: &Scene) -> Vec<Value> {
@@ -85,7 +85,7 @@ fn check(toolboxes: &[&str], more: &[&str], most: usize) -> Vec<String> {
 }
 
 #[test]
-fn every_toolbox_with_simulators_is_a_list_of_26_kb() {
+fn every_toolbox_with_simulators_is_a_list_of_24_kb() {
     let folders = [
         "examples/hello",
         "examples/hello_c",
@@ -123,6 +123,6 @@ fn every_toolbox_with_simulators_is_a_list_of_26_kb() {
 }
 
 #[test]
-fn an_installed_service_is_a_list_of_8_5_kb() {
+fn an_installed_service_is_a_list_of_8_kb() {
     check(&["toolboxes/math", "toolboxes/gstreamer"], &[], INSTALLED);
 }

@@ -62,7 +62,7 @@ fn fastmcp_in_the_modern_era_over_stdio() {
     gives_up("fastmcp", "modern", "stdio");
 }
 
-fn typescript(transport: &str) {
+fn typescript(major: &str, transport: &str) {
     let stage = stage();
     let Some(mut script) = node("mcp_patience.mjs", &stage.scene.sandbox) else {
         return;
@@ -70,19 +70,24 @@ fn typescript(transport: &str) {
     let listening = (transport == "http").then(|| Listening::start(&stage));
     let (url, token) = reached(listening.as_ref());
     let (door, bus) = (binary(), stage.scene.url());
-    script.args([transport, door.to_str().unwrap(), &bus, url, token]);
+    script.args([major, transport, door.to_str().unwrap(), &bus, url, token]);
     let said = Process::start("patience", &stage.scene.sandbox, script).finish();
     assert!(said.contains("nothing stopped half way"), "{said}");
 }
 
 #[test]
 fn typescript_over_stdio() {
-    typescript("stdio");
+    typescript("1", "stdio");
 }
 
 #[test]
 fn typescript_over_http() {
-    typescript("http");
+    typescript("1", "http");
+}
+
+#[test]
+fn the_second_typescript_sdk_over_http() {
+    typescript("2", "http");
 }
 
 fn call(name: &str, arguments: &Value) -> Value {

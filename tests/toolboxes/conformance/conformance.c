@@ -28,13 +28,17 @@ static const char MANIFEST[] = "{\"id\":\"conformance\",\"version\":\"1\",\"desc
 #define HEADER                                                                                                   \
     "{\"type\":\"object\",\"required\":[\"region\"],\"properties\":{\"region\":{\"type\":\"string\"," \
     "\"x-mcp-header\":\"Region\"}}}"
+#define NAME "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"}}}"
+#define SECONDS                                                                                                  \
+    "{\"type\":\"object\",\"properties\":{\"seconds\":{\"type\":\"integer\"},\"label\":{\"type\":\"string\"}}}"
 #define TOOLS                                                                                                    \
     TOOL("test_simple_text", NOTHING) "," TOOL("test_error_handling", NOTHING) ","                                \
     TOOL("test_tool_with_progress", NOTHING) "," TOOL("test_streaming_elicitation", NOTHING) ","                  \
     TOOL("test_logging_tool", NOTHING) "," TOOL("test_trigger_tool_change", NOTHING) ","                          \
     TOOL("test_image_content", NOTHING) "," TOOL("test_audio_content", NOTHING) ","                                \
     TOOL("test_embedded_resource", NOTHING) "," TOOL("test_multiple_content_types", NOTHING) ","                   \
-    TOOL("test_header", HEADER) "," TOOL("json_schema_2020_12_tool", SCHEMA_2020_12)
+    TOOL("test_header", HEADER) "," TOOL("json_schema_2020_12_tool", SCHEMA_2020_12) ","                          \
+    TOOL("greet", NAME) "," TOOL("slow_compute", SECONDS) "," TOOL("failing_job", NOTHING)
 
 /* A PNG of one pixel, and a WAV without a sample. */
 #define IMAGE                                                                                                     \
@@ -54,14 +58,24 @@ static const struct {
     {"\"test_multiple_content_types\"", SHOWN(IMAGE "," RESOURCE)},
 };
 
+/* How many cancelled runs are remembered: more than run at the same time. */
+#define CANCELLED 64
+
 struct suite {
     const tb_host *host;
     atomic_int changes; /* how often the list of tools changed */
+    _Atomic uint64_t cancelled[CANCELLED];
+    atomic_uint cancels;
 };
 struct slow {
     struct suite *suite;
     uint64_t run;
+    long ticks; /* how long it takes, in units of TICK */
+    int fails;
 };
+/* A second, and something more: what takes one is to be longer than a client waits, also where a computer is slow. */
+#define A_SECOND 60
+static const struct timespec TICK = {0, 20 * 1000 * 1000};
 
 static tb_status open(const tb_host *host, tb_str config, void **instance, tb_bytes *error) {
     struct suite *suite = calloc(1, sizeof *suite);
@@ -102,20 +116,56 @@ static void *progress(void *argument) {
     return NULL;
 }
 
+static int is_cancelled(struct slow *slow) {
+    for (int i = 0; i < CANCELLED; i++)
+        if (atomic_load(&slow->suite->cancelled[i]) == slow->run) return 1;
+    return 0;
+}
+
+static void *compute(void *argument) {
+    struct slow slow = *(struct slow *)argument;
+    const tb_host *host = slow.suite->host;
+    free(argument);
+    for (long i = 0; i < slow.ticks; i++) {
+        nanosleep(&TICK, NULL);
+        if (!is_cancelled(&slow)) continue;
+        host->complete(host->ctx, slow.run, TB_CANCELLED,
+                       tb_constant("{\"error\":{\"kind\":\"CancelledError\",\"message\":\"it was cancelled\"}}"));
+        return NULL;
+    }
+    if (slow.fails)
+        host->complete(host->ctx, slow.run, TB_ERR,
+                       tb_constant("{\"error\":{\"kind\":\"RuntimeError\",\"message\":\"This job always fails\"}}"));
+    else
+        done(slow.suite, slow.run, "{\"output\":{\"text\":\"done\"}}");
+    return NULL;
+}
+
+/* Carries a run out in a thread of its own. */
+static tb_status later(struct slow slow, void *(*body)(void *), tb_bytes *error) {
+    struct slow *own = malloc(sizeof *own);
+    pthread_t thread;
+    if (own) *own = slow;
+    if (!own || pthread_create(&thread, NULL, body, own) != 0) {
+        free(own);
+        return tb_refuse(error, TB_ERR, "{\"kind\":\"MemoryError\",\"message\":\"no thread\"}");
+    }
+    pthread_detach(thread);
+    return TB_OK;
+}
+
 static tb_status start(void *instance, uint64_t run, tb_str json, tb_bytes *error) {
     struct suite *suite = instance;
-    tb_str name = tb_get(tb_get(json, "action"), "name");
+    tb_str action = tb_get(json, "action"), name = tb_get(action, "name");
     if (tb_is(name, "\"test_error_handling\""))
         return tb_refuse(error, TB_ERR, "{\"kind\":\"RuntimeError\",\"message\":\"This tool always fails\"}");
-    if (tb_is(name, "\"test_tool_with_progress\"")) {
-        struct slow *slow = malloc(sizeof *slow);
-        pthread_t thread;
-        if (slow) *slow = (struct slow){suite, run};
-        if (!slow || pthread_create(&thread, NULL, progress, slow) != 0)
-            return tb_refuse(error, TB_ERR, "{\"kind\":\"MemoryError\",\"message\":\"no thread\"}");
-        pthread_detach(thread);
-        return TB_OK;
+    if (tb_is(name, "\"test_tool_with_progress\"")) return later((struct slow){suite, run, 0, 0}, progress, error);
+    if (tb_is(name, "\"slow_compute\"")) {
+        /* The text of a number ends where its object does. */
+        tb_str seconds = tb_get(tb_get(action, "params"), "seconds");
+        return later((struct slow){suite, run, seconds.ptr ? A_SECOND * strtol(seconds.ptr, NULL, 10) : 0, 0}, compute, error);
     }
+    if (tb_is(name, "\"failing_job\"")) return later((struct slow){suite, run, A_SECOND, 1}, compute, error);
     if (tb_is(name, "\"test_trigger_tool_change\"")) {
         tb_str event = {"{\"kind\":\"tools_changed\"}", 24};
         atomic_fetch_add(&suite->changes, 1);
@@ -126,7 +176,10 @@ static tb_status start(void *instance, uint64_t run, tb_str json, tb_bytes *erro
     done(suite, run, "{\"output\":{\"text\":\"This is a simple text response for testing.\"}}");
     return TB_OK;
 }
-static void cancel(void *instance, uint64_t run) { (void)instance, (void)run; }
+static void cancel(void *instance, uint64_t run) {
+    struct suite *suite = instance;
+    atomic_store(&suite->cancelled[atomic_fetch_add(&suite->cancels, 1) % CANCELLED], run);
+}
 static tb_status resume(void *instance, tb_bytes *error) { return (void)instance, (void)error, TB_OK; }
 
 const tb_toolbox *toolbox_entry_v1(void) {

@@ -1,6 +1,6 @@
 //! Arithmetic for a voice assistant, with the argument and result names of OVOS's own math toolbox.
 //!
-//! Pure functions behind five tools; everything is bounded, so that hostile input causes an error rather than load.
+//! Pure functions behind the tools; everything is bounded, so that hostile input causes an error rather than load.
 //! Results that JSON cannot represent (infinite, not a number) are errors. Read `expression` first.
 //!
 //! ```console
@@ -34,10 +34,10 @@ fn refuse(error: MathError) -> ToolError {
     ToolError::new(kind, error)
 }
 
-/// Evaluate a mathematical expression with + - * / // % **, functions and the constants pi, e and tau.
+/// Evaluate a mathematical expression: + - * / // % **, functions, pi, e and tau.
 #[derive(Deserialize, JsonSchema)]
 struct EvaluateExpressionArgs {
-    /// With functions as in Python: sqrt, log, sin (radians), factorial, gcd.
+    /// Functions as in Python: sqrt, log, sin (radians), factorial, gcd.
     expression: String,
 }
 
@@ -69,11 +69,9 @@ async fn evaluate_expression(
 /// Convert between units of length, mass, volume, time, speed, area, data and temperature.
 #[derive(Deserialize, JsonSchema)]
 struct UnitConvertArgs {
-    /// Number to convert.
     value: f64,
     /// Such as km or celsius.
     from_unit: String,
-    /// Such as mi or fahrenheit.
     to_unit: String,
 }
 
@@ -121,7 +119,7 @@ async fn statistics_summary(
 /// Solve an equation for x, as two sides (x**2 = 4) or an expression that equals zero (x**2 - 4).
 #[derive(Deserialize, JsonSchema)]
 struct SolveEquationArgs {
-    /// Same syntax as for evaluate_expression.
+    /// As in evaluate_expression.
     equation: String,
 }
 
@@ -157,9 +155,7 @@ async fn solve_equation(_: Context<Math>, args: SolveEquationArgs) -> Result<Sol
 /// Add two integers of any size.
 #[derive(Deserialize, JsonSchema)]
 struct AddArgs {
-    /// First addend.
     a: Integer,
-    /// Second addend.
     b: Integer,
 }
 

@@ -31,8 +31,8 @@ pub struct Action {
 /// speed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Motion {
-    /// The joints of an arm or the head go to angles. In a step that reaches ([`Step::reach`]), a gripper that is one
-    /// of the arm's joints stays as it is, and its angle here means nothing.
+    /// The joints of an arm or the head go to angles. In a step that keeps the hand ([`Step::keeps_hand`]), a gripper that is
+    /// one of the arm's joints stays as it is, and its angle here means nothing.
     Joints {
         /// One angle for each joint.
         positions: Vec<f64>,

@@ -90,10 +90,40 @@ pub trait Adapter: Send + Sync {
     /// The future may be dropped.
     fn close(&self) -> BoxFuture<'_, ()>;
 
+    /// The next picture on a topic of the robot's graph.
+    ///
+    /// # Errors
+    /// The robot is in no graph, nothing comes on the topic, or it is none of pictures.
+    ///
+    /// # Cancel safety
+    /// The subscription ends with the future.
+    fn picture<'a>(&'a self, topic: &'a str) -> BoxFuture<'a, Result<SeenMessage, ActionError>> {
+        Box::pin(std::future::ready(Err(ActionError::NotSupported {
+            robot: self.capabilities().model.clone(),
+            what: format!("a picture on {topic}: it is in no graph of ROS"),
+        })))
+    }
+
     /// Where the base stands, as it was measured last, without a question to the machine; `None` while that is not known.
     /// For a robot with [`Services::position`](crate::capability::Services::position).
     fn fix(&self) -> Option<Fix> {
         None
+    }
+
+    /// The ranges of an arm's joints in degrees, where the machine itself keeps narrower ones than its file; `None` where it has none.
+    ///
+    /// # Errors
+    /// They could not be read.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    fn ranges<'a>(
+        &'a self,
+        arm: Subsystem,
+        control: &'a Control,
+    ) -> BoxFuture<'a, Result<Option<Vec<[f64; 2]>>, ActionError>> {
+        let _ = (arm, control);
+        Box::pin(std::future::ready(Ok(None)))
     }
 
     /// Where a person or a thing is; `None` if the robot cannot tell.
@@ -115,6 +145,15 @@ pub trait Adapter: Send + Sync {
     }
 }
 
+/// A message with a picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeenMessage {
+    /// sensor_msgs/Image or CompressedImage.
+    pub message: Value,
+    /// How long ago it came.
+    pub age: Duration,
+}
+
 /// Where something is, seen from the robot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sighting {
@@ -124,6 +163,8 @@ pub struct Sighting {
     pub tilt: f64,
     /// Metres.
     pub distance: f64,
+    /// Where it is in the frame of an arm's base, in metres, where that is known.
+    pub at: Option<[f64; 3]>,
 }
 
 /// What an action returns.

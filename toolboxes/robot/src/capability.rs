@@ -3,10 +3,14 @@
 //! Owns the description that the tool list, the graphs and the limits are made from. Plain data, read once after
 //! the adapter has been made. Read [`Capabilities`].
 
+use std::collections::BTreeMap;
+
 use ovos_toolbox_sdk::wire::Effect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::camera::CameraTable;
+use crate::shape::GeometryTable;
 use crate::subsystem::Subsystem;
 
 /// A robot's parts, limits and abilities. A part that is `None` or empty is missing, and tools that need it are not
@@ -46,6 +50,9 @@ pub struct Capabilities {
     /// How the robot performs some of our routines in its own way.
     #[serde(default)]
     pub own: Own,
+    /// Its cameras.
+    #[serde(default)]
+    pub cameras: BTreeMap<String, CameraTable>,
 }
 
 /// How a robot's own waves, gestures and dances differ from our routines.
@@ -83,6 +90,9 @@ pub struct Arm {
     /// The gripper, where the arm has one.
     #[serde(default)]
     pub gripper: Option<Gripper>,
+    /// Its shape, where it can be sent to points.
+    #[serde(default)]
+    pub geometry: Option<GeometryTable>,
 }
 
 /// A gripper.
@@ -253,6 +263,12 @@ impl Capabilities {
             Subsystem::RightArm => self.right_arm.as_ref(),
             _ => None,
         }
+    }
+
+    /// Whether the arm can be sent to points.
+    #[must_use]
+    pub fn reaches(&self, arm: Subsystem) -> bool {
+        self.arm(arm).is_some_and(|arm| arm.geometry.is_some())
     }
 
     /// Limits the grippers to the range of their joints.

@@ -32,6 +32,11 @@ pub trait Driver: Send + Sync {
         Ok(())
     }
 
+    /// Whether the robot is in a graph of ROS, whose topics its cameras may name.
+    fn in_graph(&self) -> bool {
+        false
+    }
+
     /// Makes what drives the robot. Touches no hardware.
     ///
     /// # Errors

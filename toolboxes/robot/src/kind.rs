@@ -138,6 +138,10 @@ impl RobotKind {
         let driver = kind.driver(&Object::new(), "channels")?;
         let stops = driver.stops(&kind.name, &kind.stop);
         stops.map_err(|error| wrong(format!("stop.emergency: {error}")))?;
+        for (name, camera) in &kind.model.capabilities.cameras {
+            let checked = camera.check(driver.in_graph());
+            checked.map_err(|why| wrong(format!("cameras.{name}{why}")))?;
+        }
         // Its errors name the key; which file it is, is known here.
         let fits = driver.fit(kind.model(driver.as_ref()));
         fits.map_err(|error| error.of(origin))?;

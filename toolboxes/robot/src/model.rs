@@ -11,16 +11,17 @@ pub(crate) mod soundness;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 pub use self::error::ModelError;
 use self::file::RobotFile;
-use self::pose::Place;
-pub use self::pose::Pose;
+pub use self::pose::{Place, Pose};
 use self::routine::Sequence;
 pub use self::routine::{Intensity, Kind, Rounds, travel};
 use crate::action::Keyframe;
 use crate::capability::{Capabilities, Own};
 use crate::error::ActionError;
+use crate::geometry::Geometry;
 use crate::limits::check_positions;
 use crate::step::Stage;
 use crate::subsystem::Subsystem;
@@ -30,6 +31,7 @@ use crate::subsystem::Subsystem;
 pub struct Model {
     /// Its parts and limits.
     pub capabilities: Capabilities,
+    geometries: BTreeMap<Subsystem, Arc<Geometry>>,
     mirror: Vec<f64>,
     poses: BTreeMap<String, Pose>,
     keyframes: BTreeMap<String, Vec<f64>>,
@@ -57,7 +59,19 @@ impl Model {
             capabilities: parts.into_capabilities(name, own),
             ..Self::default()
         };
+        model.capabilities.cameras = std::mem::take(&mut file.cameras);
+        soundness::words("cameras", model.capabilities.cameras.keys().map(String::as_str))
+            .map_err(|why| ModelError::parse(origin, why))?;
         soundness::parts(&model.capabilities).map_err(|why| ModelError::parse(origin, why))?;
+        for on in [Subsystem::LeftArm, Subsystem::RightArm] {
+            if let Some(arm) = model.capabilities.arm(on)
+                && let Some(table) = &arm.geometry
+            {
+                let geometry = Geometry::new(table, &arm.joints)
+                    .map_err(|why| ModelError::parse(origin, format!("parts.{on}.geometry.{why}")))?;
+                model.geometries.insert(on, Arc::new(geometry));
+            }
+        }
         let shared = shared()?;
         model.extend(origin, file, &shared)?;
         model.share(shared);
@@ -114,6 +128,12 @@ impl Model {
         dropped
     }
 
+    /// The shape of an arm, where its file has one.
+    #[must_use]
+    pub fn geometry(&self, arm: Subsystem) -> Option<&Arc<Geometry>> {
+        self.geometries.get(&arm)
+    }
+
     /// The names of the poses, sorted.
     pub fn pose_names(&self) -> impl Iterator<Item = &str> {
         self.poses.keys().map(String::as_str)
@@ -144,18 +164,18 @@ impl Model {
         }
     }
 
+    /// Whether the robot's file says how a hand reaches a thing or a place of this name.
+    #[must_use]
+    pub fn teaches(&self, target: &str) -> bool {
+        self.places.contains_key(&target.to_lowercase())
+    }
+
     /// Where a hand goes for a step of picking or placing, and whether that place was taught.
     #[must_use]
     pub fn place(&self, target: &str, arm: Subsystem, stage: Stage) -> Option<(Vec<f64>, bool)> {
         let taught = self.places.get(&target.to_lowercase());
         let place = taught.or_else(|| self.places.get(ANYTHING))?;
-        let angles = match stage {
-            Stage::Above => &place.above,
-            Stage::At => &place.at,
-            Stage::Lifted => &place.lifted,
-            Stage::Retracted => &place.retracted,
-        };
-        Some((self.for_arm(arm, angles), taught.is_some()))
+        Some((self.for_arm(arm, place.of(stage)), taught.is_some()))
     }
 
     /// The keyframes of a routine for one subsystem; `None` where it has no part in it, or the robot lacks it.

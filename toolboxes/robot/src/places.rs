@@ -1,4 +1,4 @@
-//! The places that a base remembers.
+//! The places that a robot remembers: where its base stood, and where its hands were.
 //!
 //! Owns their names and their file. A name means the same in capitals and with spaces around it. What is in the file of a robot is
 //! never guessed: a file that cannot be read is neither used nor written over. Read [`Places`].
@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::model::error::nearest;
-use crate::spot::Spot;
+use crate::spot::{Spot, metres};
 use crate::state_file;
+use crate::subsystem::Subsystem;
 
 /// How many places a robot remembers.
 const MOST: usize = 200;
@@ -25,14 +27,89 @@ pub struct Places {
     broken: Option<String>,
 }
 
-/// A place by its name.
+/// A place by its name: one of the base or one of a hand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remembered {
     /// As it was given.
     pub name: String,
-    /// Where it is.
-    pub spot: Spot,
+    /// Where the base stood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spot: Option<Spot>,
+    /// Where a hand was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hand: Option<HandPoint>,
+}
+
+/// A point of a hand, in metres in the frame of the arm's base.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandPoint {
+    /// Whose frame it is.
+    pub arm: Subsystem,
+    /// Ahead.
+    pub x: f64,
+    /// To the left.
+    pub y: f64,
+    /// Upwards.
+    pub z: f64,
+}
+
+impl HandPoint {
+    /// A point in the frame of an arm.
+    #[must_use]
+    pub fn new(arm: Subsystem, [x, y, z]: [f64; 3]) -> Self {
+        Self { arm, x, y, z }
+    }
+}
+
+impl Remembered {
+    /// The place of a base.
+    #[must_use]
+    pub fn of_base(name: &str, spot: Spot) -> Self {
+        Self {
+            name: name.trim().to_owned(),
+            spot: Some(spot),
+            hand: None,
+        }
+    }
+
+    /// The place of a hand.
+    #[must_use]
+    pub fn of_hand(name: &str, hand: HandPoint) -> Self {
+        Self {
+            name: name.trim().to_owned(),
+            spot: None,
+            hand: Some(hand),
+        }
+    }
+
+    /// Where the base stood.
+    ///
+    /// # Errors
+    /// It is the place of a hand.
+    pub fn spot(&self) -> Result<&Spot, String> {
+        self.spot.as_ref().ok_or_else(|| {
+            format!(
+                "{} is a place of a hand, to which no base goes; move_arm goes there with it as position",
+                self.name
+            )
+        })
+    }
+
+    /// As results show it.
+    #[must_use]
+    pub fn shown(&self) -> Value {
+        match (&self.spot, &self.hand) {
+            (Some(spot), _) => spot.shown(),
+            (None, Some(HandPoint { arm, x, y, z })) => {
+                let mut shown = metres([*x, *y, *z]);
+                shown["arm"] = json!(arm);
+                shown
+            }
+            (None, None) => Value::Null,
+        }
+    }
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -83,7 +160,7 @@ impl Places {
             let near =
                 nearest(&wanted, known()).map_or_else(String::new, |near| format!("; did you mean {near}?"));
             match self.known.is_empty() {
-                true => format!("no place {name}: none is remembered; drive there and call remember_place"),
+                true => format!("no place {name}: none is remembered; go there and call remember_place"),
                 false => {
                     let known: Vec<&str> = known().collect();
                     format!("no place {name}: known are {}{near}", known.join(", "))
@@ -92,15 +169,21 @@ impl Places {
         })
     }
 
+    /// Where the hand of an arm was when a place of this name was remembered.
+    #[must_use]
+    pub fn hand(&self, name: &str, arm: Subsystem) -> Option<[f64; 3]> {
+        let hand = self.find(name).ok()?.hand.as_ref()?;
+        (hand.arm == arm).then_some([hand.x, hand.y, hand.z])
+    }
+
     /// Remembers a place, and returns the one of the same name that it replaces. Blocks.
     ///
     /// # Errors
     /// There are too many, or the file cannot be read or written: then nothing is changed.
-    pub fn remember(&mut self, name: &str, spot: Spot) -> Result<Option<Remembered>, String> {
+    pub fn remember(&mut self, place: Remembered) -> Result<Option<Remembered>, String> {
         self.usable()?;
-        let name = name.trim().to_owned();
         let mut known = self.known.clone();
-        let before = known.insert(key(&name), Remembered { name, spot });
+        let before = known.insert(key(&place.name), place);
         if known.len() > MOST {
             return Err(format!(
                 "{MOST} places are remembered, and no more fit; forget one with forget_place"
@@ -151,11 +234,17 @@ fn read(path: &Path) -> Result<BTreeMap<String, Remembered>, String> {
     let file: PlacesFile = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     let mut known = BTreeMap::new();
     for place in file.places {
-        let spot = &place.spot;
-        if ![spot.x, spot.y, spot.heading]
-            .iter()
-            .all(|number| number.is_finite())
-        {
+        let numbers = match (&place.spot, &place.hand) {
+            (Some(spot), None) => [spot.x, spot.y, spot.heading],
+            (None, Some(hand)) => [hand.x, hand.y, hand.z],
+            _ => {
+                return Err(wrong(format!(
+                    "{} has neither or both of spot and hand",
+                    place.name
+                )));
+            }
+        };
+        if !numbers.iter().all(|number| number.is_finite()) {
             return Err(wrong(format!("{} has a number that is none", place.name)));
         }
         if let Some(before) = known.insert(key(&place.name), place) {

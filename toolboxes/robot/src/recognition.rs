@@ -10,10 +10,11 @@ use crate::bearing::half_circle;
 use crate::conclude::ActionResult;
 use crate::recogniser::TOPIC;
 use crate::robots::Robots;
+use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 
 /// The tools that are questions.
-pub const TOOLS: [&str; 10] = [
+pub const TOOLS: [&str; 11] = [
     "get_visible_people",
     "identify_person",
     "enroll_person",
@@ -24,7 +25,56 @@ pub const TOOLS: [&str; 10] = [
     "forget_person",
     "who_said_that",
     "get_last_seen",
+    "what_is_there",
 ];
+
+/// The tool whose answer has a schema.
+const THINGS: &str = "what_is_there";
+
+/// What a handler answers to `what_is_there`: the things that it sees now.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ThingsAnswer {
+    /// The things, those of which it is surest first.
+    pub things: Vec<SeenThing>,
+}
+
+/// A thing that a handler sees. The answer to `locate` has the same keys.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct SeenThing {
+    /// What it is called: the word for pick_object and look_at.
+    pub name: String,
+    /// Degrees from straight ahead, negative to the left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub angle: Option<f64>,
+    /// Degrees, positive downwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tilt: Option<f64>,
+    /// Metres.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distance: Option<f64>,
+    /// Where it is, for an arm that goes there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<SeenPosition>,
+    /// How sure it is, from 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub confidence: Option<f64>,
+}
+
+/// A point in a frame, in metres.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct SeenPosition {
+    /// The frame that the question asked for: `right_arm` or `left_arm`, whose origin is the arm's base.
+    pub frame: String,
+    /// Ahead.
+    pub x: f64,
+    /// To the left.
+    pub y: f64,
+    /// Upwards.
+    pub z: f64,
+}
 
 /// How long a simulated robot waits for an answer from the bus.
 const SIMULATED: Duration = Duration::from_millis(500);
@@ -42,7 +92,15 @@ pub async fn answer(
     tool: &str,
     args: Object,
 ) -> Result<ActionResult, ToolError> {
-    let args = Value::Object(args);
+    let mut args = Value::Object(args);
+    let arm = [Subsystem::RightArm, Subsystem::LeftArm]
+        .into_iter()
+        .find(|arm| unit.capabilities().reaches(*arm));
+    if tool == THINGS
+        && let Some(arm) = arm
+    {
+        args["frame"] = json!(arm);
+    }
     let asked = ask(context, unit, tool, &args).await;
     let (answer, note) = match asked {
         Ok(answer) => (answer, None),
@@ -54,6 +112,17 @@ pub async fn answer(
             (answer, Some("the simulator's people".to_string()))
         }
     };
+    if tool == THINGS
+        && answer.get("success") != Some(&json!(false))
+        && let Err(error) = serde_json::from_value::<ThingsAnswer>(answer.clone())
+    {
+        return Err(ToolError::new(
+            "RecognitionError",
+            format!(
+                "the handler of {TOPIC} answered {tool} otherwise than schemas/recognition says: {error}"
+            ),
+        ));
+    }
     let mut data = match to_the_left(answer) {
         Value::Object(data) => data,
         other => Object::from_iter([("result".to_string(), other)]),
@@ -118,17 +187,38 @@ fn to_the_left(answer: Value) -> Value {
     }
 }
 
-/// Where a person or a thing is, as the handler sees it.
+/// Where a person or a thing is, as the handler sees it; for an arm also in the frame of its base.
 ///
 /// # Cancel safety
 /// As [`answer`].
-pub async fn locate(context: &Context<Robots>, unit: &Unit, what: &str) -> Option<Sighting> {
-    let answer = ask(context, unit, "locate", &json!({"name": what})).await.ok()?;
+pub async fn locate(
+    context: &Context<Robots>,
+    unit: &Unit,
+    what: &str,
+    arm: Option<Subsystem>,
+) -> Option<Sighting> {
+    let mut question = json!({"name": what});
+    if let Some(arm) = arm {
+        question["frame"] = json!(arm);
+    }
+    let answer = ask(context, unit, "locate", &question).await.ok()?;
     let number = |keys: &[&str]| keys.iter().find_map(|key| answer.get(*key)?.as_f64());
+    let metre = |key: &str| {
+        answer["position"][key]
+            .as_f64()
+            .filter(|metres| metres.is_finite())
+    };
+    // A position in another frame is none that the arm can go to.
+    let is_ours = arm.is_some_and(|arm| answer["position"]["frame"] == json!(arm));
+    let at = match (metre("x"), metre("y"), metre("z")) {
+        (Some(x), Some(y), Some(z)) if is_ours => Some([x, y, z]),
+        _ => None,
+    };
     let sighting = Sighting {
-        bearing: number(&CLOCKWISE)?,
+        bearing: number(&CLOCKWISE).or(at.map(|[x, y, _]| -y.atan2(x).to_degrees()))?,
         tilt: number(&["tilt"]).unwrap_or(0.0),
         distance: number(&["distance"]).unwrap_or(1.0),
+        at,
     };
     (sighting.bearing.is_finite() && sighting.tilt.is_finite()).then_some(sighting)
 }

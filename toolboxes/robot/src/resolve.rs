@@ -296,7 +296,7 @@ fn reach(
     let (positions, taught) = unit
         .model
         .place(target, on, stage)
-        .ok_or_else(|| unit.lacks(format!("reaching with {on}")))?;
+        .ok_or_else(|| nowhere(unit, target))?;
     if !taught && stage == Stage::Above && unit.adapter.locate(target).is_none() {
         remarks.note(format!(
             "it was not taught where {target} is: reached to the usual place (poses file, places.{})",
@@ -336,7 +336,7 @@ fn lift(
 pub fn spot(unit: &Unit, place: &str) -> Result<Spot, ActionError> {
     let places = unit.places();
     let found = places.find(place).map_err(ActionError::Refused)?;
-    Ok(found.spot.clone())
+    found.spot().cloned().map_err(ActionError::Refused)
 }
 
 fn rotation(unit: &Unit, degrees: f64, speed: f64) -> (Motion, f64) {

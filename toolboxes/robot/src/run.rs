@@ -9,15 +9,20 @@ use futures_util::future::BoxFuture;
 use ovos_toolbox_sdk::prelude::*;
 
 use crate::adapter::{ActionOutput, Control, Right, Sighting};
+use crate::aim::aim;
 use crate::conclude::ActionResult;
 use crate::error::tool_error;
+use crate::eyes;
+use crate::geometry::End;
 use crate::journey;
+use crate::places::{HandPoint, Remembered};
 use crate::position;
+use crate::reach;
 use crate::recognition;
 use crate::resolve::{self, SPEAKER, resolve, sought};
 use crate::robots::Robots;
 use crate::spot::Spot;
-use crate::step::{CLOSE_HITCH, Step};
+use crate::step::{CLOSE_HITCH, Step, Where};
 use crate::store;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
@@ -127,12 +132,13 @@ async fn perform(
             unit.memory().fire_detection = enabled.then(|| data.clone());
             return Ok(announced(context, unit, "fire_detection", data));
         }
+        Step::Look { camera } => return eyes::look(context, unit, camera).await,
         Step::Stop {} if !unit.capabilities().has(Subsystem::Base) => {
             return Ok(ActionResult::default());
         }
         _ => {}
     }
-    if let Some(done) = remembered(context, unit, &step).await {
+    if let Some(done) = remembered(context, unit, on, &step).await {
         return done;
     }
     let doubt = check_held(context, unit, on, &step)?;
@@ -153,18 +159,25 @@ async fn perform(
         Some(seen) if nearer => unit.nearer_arm(seen.bearing),
         _ => on,
     };
+    let aimed = aim(context, unit, on, &step, &control).await?;
     let backup = match step.writes_calibration() {
         true => Some(store::backup(context, unit, on, &control).await?),
         false => None,
     };
-    let mut output = match &step {
-        Step::LoadConfig { name, write, .. } => {
+    let mut output = match (&step, &aimed) {
+        (step, Some(aimed)) => aimed.reach(unit, on, step, &control).await?,
+        (Step::LoadConfig { name, write, .. }, None) => {
             let done = store::load(context, unit, (name, *write), &control).await;
             done.map_err(|error| with_backup(error, backup.as_ref()))?
         }
-        Step::GoToPlace { place } if !unit.capabilities().services.navigates => {
+        (Step::GoToPlace { place }, None) if !unit.capabilities().services.navigates => {
             let to = resolve::spot(unit, place).map_err(tool_error)?;
             journey::travel(unit, &to, &control).await.map_err(tool_error)?
+        }
+        (Step::MoveToPosition(Where::Point { point, speed, grasp }), None) => {
+            let end = if *grasp { End::Grasp } else { End::Tip };
+            let brought = reach::bring(unit, on, (*point, end), *speed, &step, &control).await;
+            brought.map_err(tool_error)?
         }
         _ => {
             let resolved = resolve(unit, on, &step, seen).map_err(tool_error)?;
@@ -172,8 +185,10 @@ async fn perform(
             let done = done.map_err(|error| with_backup(tool_error(error), backup.as_ref()))?;
             let mut output = resolved.remarks.on(done);
             if matches!(step, Step::Grasp { .. }) && !output.data.contains_key("holding") {
-                let doubt = format!("{} cannot tell whether {on} holds anything", unit.name);
-                output.notes.push(doubt);
+                output.trouble = Some(format!(
+                    "{} cannot tell whether {on} holds anything: look before you rely on it",
+                    unit.name
+                ));
             }
             output
         }
@@ -201,19 +216,20 @@ async fn perform(
     Ok(output.into())
 }
 
-/// Does what a step does with the places that the base remembers; `None` for another step.
+/// Does what a step does with the places that the robot remembers; `None` for another step.
 async fn remembered(
     context: &Context<Robots>,
     unit: &Unit,
+    on: Subsystem,
     step: &Step,
 ) -> Option<Result<ActionResult, ToolError>> {
     let done = match step {
-        Step::RememberPlace { place } => remember_place(context, unit, place.clone()).await,
+        Step::RememberPlace { place } => remember_place(context, unit, on, place).await,
         Step::ForgetPlace { place } => {
             let place = place.clone();
             let gone = unit.change_places(move |places| places.forget(&place)).await;
             gone.map_err(refused).map(|gone| {
-                ActionOutput::said(format!("forgot {}", gone.name)).with("position", gone.spot.shown())
+                ActionOutput::said(format!("forgot {}", gone.name)).with("position", gone.shown())
             })
         }
         Step::ListPlaces {} => listed(unit),
@@ -229,22 +245,26 @@ fn refused(why: String) -> ToolError {
 async fn remember_place(
     context: &Context<Robots>,
     unit: &Unit,
-    place: String,
+    on: Subsystem,
+    place: &str,
 ) -> Result<ActionOutput, ToolError> {
     let control = Control::new(Arc::new(Rightful {
         context: context.clone(),
     }));
-    // A base that was halted or pushed measures where it is when it makes sure that it stands.
-    let stands = resolve(unit, Subsystem::Base, &Step::Stop {}, None).map_err(tool_error)?;
-    unit.execute(&stands.action, &control).await.map_err(tool_error)?;
-    let spot = position::here(unit).map_err(tool_error)?;
-    let output = ActionOutput::said(format!("remembered {place}")).with("position", spot.shown());
-    let before = unit
-        .change_places(move |places| places.remember(&place, spot))
-        .await;
+    let found = if on.is_arm() {
+        let at = reach::here(unit, on, &control).await.map_err(tool_error)?;
+        Remembered::of_hand(place, HandPoint::new(on, at))
+    } else {
+        // A base that was halted or pushed measures where it is when it makes sure that it stands.
+        let stands = resolve(unit, Subsystem::Base, &Step::Stop {}, None).map_err(tool_error)?;
+        unit.execute(&stands.action, &control).await.map_err(tool_error)?;
+        Remembered::of_base(place, position::here(unit).map_err(tool_error)?)
+    };
+    let output = ActionOutput::said(format!("remembered {place}")).with("position", found.shown());
+    let before = unit.change_places(move |places| places.remember(found)).await;
     Ok(match before.map_err(refused)? {
         Some(before) => output
-            .with("replaced", before.spot.shown())
+            .with("replaced", before.shown())
             .note(format!("{} was another place before", before.name)),
         None => output,
     })
@@ -254,9 +274,14 @@ fn listed(unit: &Unit) -> Result<ActionOutput, ToolError> {
     let here = position::here(unit).ok();
     let places = unit.places();
     let shown = places.all().map_err(refused)?.map(|place| {
-        let mut shown = place.spot.shown();
+        let mut shown = place.shown();
         shown["place"] = json!(place.name);
-        let reachable = here.as_ref().is_some_and(|here| here.frame == place.spot.frame);
+        let reachable = match (&place.spot, &place.hand) {
+            (Some(spot), _) => here.as_ref().is_some_and(|here| here.frame == spot.frame),
+            (_, hand) => hand
+                .as_ref()
+                .is_some_and(|hand| unit.capabilities().reaches(hand.arm)),
+        };
         shown["reachable"] = json!(reachable);
         shown
     });
@@ -362,7 +387,7 @@ async fn find(context: &Context<Robots>, unit: &Unit, step: &Step) -> Result<Opt
     if let Some(seen) = unit.adapter.locate(what) {
         return Ok(Some(seen));
     }
-    Ok(recognition::locate(context, unit, what).await)
+    Ok(recognition::locate(context, unit, what, None).await)
 }
 
 fn speaker(heard: &ActionResult) -> Result<Sighting, ToolError> {
@@ -373,6 +398,7 @@ fn speaker(heard: &ActionResult) -> Result<Sighting, ToolError> {
             bearing: -bearing,
             tilt: 0.0,
             distance: 1.0,
+            at: None,
         }),
         _ => Err(ToolError::new(
             "RobotError",

@@ -36,6 +36,13 @@ impl Spot {
     }
 }
 
+/// A point of a hand as results show it, in the frame of the arm's base.
+#[must_use]
+pub fn metres(at: [f64; 3]) -> Value {
+    let [x, y, z] = at.map(|metres| (metres * 10_000.0).round() / 10_000.0 + 0.0);
+    json!({"x_m": x, "y_m": y, "z_m": z})
+}
+
 /// Where a base was found to be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fix {

@@ -69,7 +69,7 @@ pub enum Step {
     },
     /// Turns on the spot.
     BaseRotate(Heading),
-    /// Remembers where the base stands.
+    /// Remembers where the base stands, or where a hand is.
     RememberPlace { place: String },
     /// Drives the base to a remembered place.
     GoToPlace { place: String },
@@ -83,6 +83,8 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         still: bool,
     },
+    /// Shows what a camera sees.
+    Look { camera: String },
     /// Reads the remembered places.
     ListPlaces {},
     /// Forgets a place.
@@ -223,8 +225,20 @@ pub enum Heading {
 pub enum Where {
     /// To angles in degrees.
     Angles { positions: Vec<f64>, speed: f64 },
-    /// Above a thing or place; the offset is in metres.
-    Above { target: String, offset: [f64; 3] },
+    /// Above a thing or place; the offset is in metres. `at` is where it is in the frame of the arm's base, where the call says so.
+    Above {
+        target: String,
+        offset: [f64; 3],
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<[f64; 3]>,
+    },
+    /// To a point in the frame of the arm's base, in metres: the tip, or what is between the fingers. The hand stays as it is.
+    Point {
+        point: [f64; 3],
+        speed: f64,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        grasp: bool,
+    },
 }
 
 /// The thing that is lifted.
@@ -304,7 +318,7 @@ pub enum Stage {
 }
 
 /// Every action name, so that each has a handler.
-pub const NAMES: [&str; 50] = [
+pub const NAMES: [&str; 51] = [
     "wave",
     "move_to_pose",
     "move_to_position",
@@ -325,6 +339,7 @@ pub const NAMES: [&str; 50] = [
     "remember_place",
     "go_to_place",
     "list_places",
+    "look",
     "navigate_to",
     "read",
     "own",
@@ -381,6 +396,7 @@ impl Step {
                 | Self::Own { still: true, .. }
                 | Self::RememberPlace { .. }
                 | Self::ListPlaces {}
+                | Self::Look { .. }
                 | Self::ForgetPlace { .. }
                 | Self::ScanMotors { .. }
                 | Self::MotorStatus { .. }
@@ -405,6 +421,12 @@ impl Step {
             Self::Retract { target } => (target, Stage::Retracted),
             _ => return None,
         })
+    }
+
+    /// Whether a gripper that is one of the arm's joints stays as it is.
+    #[must_use]
+    pub fn keeps_hand(&self) -> bool {
+        self.reach().is_some() || matches!(self, Self::MoveToPosition(Where::Point { .. }))
     }
 
     /// The action of a hand, and the force from 0.0 to 1.0 where it has to hold something.

@@ -8,6 +8,7 @@ pub mod base;
 pub mod calibration;
 pub mod diagnostics;
 pub mod expression;
+pub mod eyes;
 pub mod lift_hitch;
 mod listing;
 pub mod locomotion;
@@ -42,6 +43,7 @@ pub fn all(robots: &Robots) -> Vec<Tool<Robots>> {
         ("locomotion", Audience::Model, locomotion::list),
         ("locomotion", Audience::Model, places::list),
         ("locomotion", Audience::Model, base::list),
+        ("eyes", Audience::Model, eyes::list),
         ("safety", Audience::Model, safety::list),
         ("lift_hitch", Audience::Person, lift_hitch::list),
         ("diagnostics", Audience::Person, diagnostics::list),

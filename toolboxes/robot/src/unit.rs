@@ -16,7 +16,7 @@ use crate::adapter::refused::Refused;
 use crate::adapter::{ActionError, ActionOutput, Adapter, Control};
 use crate::capability::Capabilities;
 use crate::limits;
-use crate::model::Model;
+use crate::model::{Model, Place};
 use crate::places::Places;
 use crate::spot::Spot;
 use crate::subsystem::Subsystem;
@@ -51,6 +51,17 @@ pub struct Memory {
     pub towing: bool,
     /// The people it has pointed at, and when.
     pub pointed: HashMap<String, Instant>,
+    /// What the hands reach for.
+    pub aims: HashMap<Subsystem, Aim>,
+}
+
+/// What the steps of one call reach for. The first step of each call sets it anew, and a call has its arm for itself.
+#[derive(Clone, Debug)]
+pub struct Aim {
+    /// The thing or the place.
+    pub target: String,
+    /// Where the arm goes for it.
+    pub place: Place,
 }
 
 impl Unit {
@@ -77,7 +88,7 @@ impl Unit {
         self
     }
 
-    /// The places that its base remembers.
+    /// The places that it remembers.
     pub fn places(&self) -> MutexGuard<'_, Places> {
         // A change is whole or was not made.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)

@@ -98,6 +98,16 @@ impl Picture {
     }
 }
 
+impl Picture {
+    /// The picture of a file, a JPEG or a PNG, at most so many points in its longer side.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn of_file(bytes: Vec<u8>, most: u32) -> Result<Self, PictureError> {
+        compressed("a file", bytes, most)
+    }
+}
+
 fn compressed(format: &str, data: Vec<u8>, most: u32) -> Result<Picture, PictureError> {
     let wrong = |reason: String| PictureError::Compressed {
         format: format.chars().take(80).collect(),

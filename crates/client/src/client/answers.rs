@@ -2,13 +2,15 @@
 
 use std::task::{Context, Poll, Waker};
 
-use bus::AnswerError;
+use bus::{AnswerError, Message};
+use ovos_toolbox_wire::Object;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Client;
 use crate::error::ClientError;
 use crate::requests::{self, Request, Requests};
+use crate::routes::IDENT;
 
 impl Client {
     /// Receives the requests under these topics from now on. The caller answers them. Other clients of the bus receive them, too.
@@ -26,6 +28,28 @@ impl Client {
     /// [`ClientError::NotSent`], [`ClientError::TooLarge`], [`ClientError::Unwritable`]: nothing was sent.
     pub fn answer(&self, request: &Request, answer: &impl Serialize) -> Result<(), ClientError> {
         let text = self.written(request, &format!("{}.response", request.topic()), answer)?;
+        self.deliver(text)
+    }
+
+    /// Sends a message in a context of the caller's, in which nothing is changed: one that was asked for earlier, by another client.
+    /// If the bus is away, the message is sent when the bus is back.
+    ///
+    /// # Errors
+    /// [`ClientError::NotSent`], [`ClientError::TooLarge`]: nothing was sent.
+    pub fn publish(&self, topic: &str, data: Object, context: Object) -> Result<(), ClientError> {
+        let mut message = Message::new(topic, data);
+        message.context = context;
+        self.deliver(message.to_text())
+    }
+
+    /// Whether this client itself has sent a request: the bus sends each message to its sender, too.
+    #[must_use]
+    pub fn is_own(&self, request: &Request) -> bool {
+        let ident = request.context().get(IDENT).and_then(Value::as_str);
+        ident.is_some_and(|ident| ident.starts_with(&self.0.ident))
+    }
+
+    fn deliver(&self, text: String) -> Result<(), ClientError> {
         let bus = self.0.bus.clone();
         let mut sending = Box::pin(async move { bus.answer(text).await });
         // If there is room, the message is queued at once, so that it is not lost when the client closes right after this.

@@ -61,11 +61,10 @@ pub struct McpDoor {
     pub token_file: PathBuf,
 }
 
-impl McpDoor {
-    pub(super) fn read(reader: &mut Reader<'_>, service: &ServiceConfig) -> Self {
-        let path = at(&["mcp"]);
-        let written = reader.written(&path);
-        let defaults = Self {
+impl Default for McpDoor {
+    /// What holds where nothing is written. The token is in the state folder of the service.
+    fn default() -> Self {
+        Self {
             toolset: Toolset::default(),
             sign_in: None,
             start: false,
@@ -81,7 +80,18 @@ impl McpDoor {
             http_hosts: Vec::new(),
             http_origins: Vec::new(),
             http_token: true,
+            token_file: PathBuf::from("mcp-token"),
+        }
+    }
+}
+
+impl McpDoor {
+    pub(super) fn read(reader: &mut Reader<'_>, service: &ServiceConfig) -> Self {
+        let path = at(&["mcp"]);
+        let written = reader.written(&path);
+        let defaults = Self {
             token_file: service.state_dir.join("mcp-token"),
+            ..Self::default()
         };
         let (door, rest) = reader.open(&path, written, defaults);
         reader.refuse(&path, &door, rest, &[&Toolset::KEYS[..], &["sign_in"]].concat());

@@ -13,6 +13,8 @@ pub struct ScheduleDoor {
     pub toolset: Toolset,
     /// Whether the service starts the door, watches it, and ends it with itself.
     pub start: bool,
+    /// Whether the door answers the topics of OVOS's scheduler (`mycroft.scheduler.*`), too: where there is no ovos-core, which has one.
+    pub ovos_scheduler: bool,
 }
 
 impl ScheduleDoor {
@@ -22,6 +24,7 @@ impl ScheduleDoor {
         let defaults = Self {
             toolset: Toolset::default(),
             start: false,
+            ovos_scheduler: false,
         };
         let (door, rest) = reader.open(&path, written, defaults);
         reader.refuse(&path, &door, rest, &Toolset::KEYS);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use config::Interrupt;
-use door::{LongCallTool, Registered, StopTool, wait_limit};
+use door::{LongCallTool, OwnTool as _, Registered, StopTool, wait_limit};
 use futures_util::FutureExt as _;
 use ovos_toolbox_wire::{Effect, FailureKind, Object};
 use serde_json::Value;

@@ -101,7 +101,10 @@ async fn renew(
         tokio::select! {
             listed = list(peer) => match listed {
                 Ok(listed) => shared.publish(&listed, version),
-                Err(error) => return format!("it does not list its tools: {error}"),
+                Err(refused) if refused.challenge.is_some() && shared.config.credentials.is_some() => {
+                    return refused.told(&shared.id);
+                }
+                Err(refused) => return format!("it does not list its tools: {}", refused.reason),
             },
             () = shared.idle_for(limit) => {
                 return format!("it did not list its tools within {} s", limit.as_secs_f64());

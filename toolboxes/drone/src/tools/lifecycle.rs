@@ -109,7 +109,7 @@ async fn disarmed(call: &Call, within: Duration, words: u64) -> Outcome {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TakeoffArgs {
-    /// Metres above ground, 1 to 30.
+    /// Above ground, 1 to 30.
     alt_m: f64,
     /// Arm the motors first.
     #[serde(default)]

@@ -34,7 +34,7 @@ pub(crate) struct TurnArgs {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct YawArgs {
-    /// Compass degrees: 0 is north, 90 east (clockwise).
+    /// 0 is north, 90 east (clockwise).
     deg: f64,
 }
 

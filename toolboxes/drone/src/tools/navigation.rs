@@ -35,9 +35,9 @@ pub(crate) struct GpsArgs {
     lat: f64,
     /// Longitude.
     lon: f64,
-    /// Metres above home.
+    /// Above home.
     alt_m: f64,
-    /// Compass degrees: 0 is north, 90 east (clockwise). Kept when missing.
+    /// 0 is north, 90 east (clockwise). Kept when missing.
     #[serde(default)]
     yaw_deg: Option<f64>,
 }
@@ -49,9 +49,9 @@ pub(crate) struct LocalArgs {
     north_m: f64,
     /// Metres east.
     east_m: f64,
-    /// Metres down: -5 is 5 m up.
+    /// -5 is 5 m up.
     down_m: f64,
-    /// Compass degrees: 0 is north, 90 east (clockwise). Kept when missing.
+    /// 0 is north, 90 east (clockwise). Kept when missing.
     #[serde(default)]
     yaw_deg: Option<f64>,
 }
@@ -72,7 +72,7 @@ pub(crate) struct PathPoint {
     lat: f64,
     /// Longitude.
     lon: f64,
-    /// Metres above home.
+    /// Above home.
     alt_m: f64,
 }
 

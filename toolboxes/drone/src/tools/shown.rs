@@ -9,7 +9,7 @@ use super::{Entry, VEHICLE};
 use crate::guard::Limits;
 
 /// The arguments whose names say what they are, with their units, or whose tool's text does.
-const PLAIN: [&str; 19] = [
+const PLAIN: [&str; 18] = [
     "cm",
     "ms",
     "range_m",
@@ -21,8 +21,7 @@ const PLAIN: [&str; 19] = [
     "east_m",
     "stop_dist_m",
     "step_cm",
-    "max_steps",
-    "conf_min",
+    "step_deg",
     "object",
     "label",
     "reason",
@@ -72,8 +71,12 @@ pub(crate) fn for_models(entry: &Entry, vehicles: &[&str], limits: &Limits) -> O
             });
             vec![("waypoints", waypoints)]
         }
-        // What is the middle of a picture is no question for a model.
-        "orient_to_object" => vec![("center_band", Value::Null)],
+        // The name of the tool says which way.
+        "turn_cw" | "turn_ccw" => vec![("deg", json!({"description": null}))],
+        // How a picture is searched, and what counts as seen, is no question for a model.
+        "orient_to_object" => vec![("center_band", Value::Null), ("micro_deg", Value::Null)],
+        "scan" => vec![("max_steps", Value::Null)],
+        "is_visible" => vec![("conf_min", Value::Null)],
         _ => Vec::new(),
     };
     for (arg, more) in more {

@@ -60,7 +60,7 @@ async fn list_audio_devices(
 /// Check the places for recordings and their free space.
 #[derive(Deserialize, JsonSchema)]
 struct StorageArguments {
-    /// An absolute path; all known places when missing.
+    /// Absolute; all known places when missing.
     #[serde(default)]
     path: Option<PathBuf>,
 }

@@ -22,7 +22,7 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
 /// Get the properties and pads of a GStreamer element, as gst-inspect-1.0 does.
 #[derive(Deserialize, JsonSchema)]
 struct ElementArguments {
-    /// The element's name, such as `x264enc`.
+    /// Such as `x264enc`.
     element: String,
 }
 

@@ -20,11 +20,10 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
 /// Get the encoders of this machine, hardware first: codec, limits, and as many properties as fit.
 #[derive(Deserialize, JsonSchema)]
 struct EncoderArguments {
-    /// `h264`, `h265`, `all`, or one by name, such as `x264enc`, with all of its properties.
+    /// `h264`, `h265`, `all`, or one such as `x264enc`, with all of its properties.
     #[serde(default = "all")]
     #[schemars(extend("examples" = ["h264", "h265", "all", "x264enc"]))]
     encoder: String,
-    /// The kind of media that they encode.
     #[serde(default = "video")]
     media: Media,
 }

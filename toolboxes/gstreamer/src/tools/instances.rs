@@ -2,7 +2,7 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::for_models::hidden;
+use super::for_models::{hidden, untold};
 use crate::config::Restart;
 use crate::instance::Ask;
 use crate::order::Changed;
@@ -16,7 +16,12 @@ pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
     vec![
         Tool::write("start_pipeline", start_pipeline)
             .category("pipelines")
-            .for_models(hidden(&["autostart", "wait_for", "wait_ms"]))
+            .for_models(
+                hidden(&["autostart", "wait_for", "wait_ms"])
+                    .into_iter()
+                    .chain(untold(&["restart"]))
+                    .collect(),
+            )
             .timeout(Duration::from_secs(90)),
         Tool::write("stop_pipeline", stop_pipeline)
             .category("pipelines")
@@ -44,7 +49,6 @@ struct StartPipeline {
     #[serde(default)]
     #[schemars(length(max = 64))]
     name: Option<String>,
-    /// When to restart it after it ended.
     #[serde(default)]
     restart: Restart,
     /// Also start it each time that the toolbox starts.
@@ -165,9 +169,8 @@ async fn explained(context: &Context<Gstreamer>, text: String, message: &str) ->
 /// Stop a pipeline. Its recordings are finished first.
 #[derive(Deserialize, JsonSchema)]
 struct StopPipeline {
-    /// Its id or name.
     instance_id: String,
-    /// Stop at once, without finishing files.
+    /// Without finishing files.
     #[serde(default)]
     force: bool,
 }
@@ -194,14 +197,12 @@ async fn stop_pipeline(context: Context<Gstreamer>, args: StopPipeline) -> Resul
 /// Pause a pipeline until resume_pipeline.
 #[derive(Deserialize, JsonSchema)]
 struct PausePipeline {
-    /// Its id or name.
     instance_id: String,
 }
 
 /// Resume a paused pipeline.
 #[derive(Deserialize, JsonSchema)]
 struct ResumePipeline {
-    /// Its id or name.
     instance_id: String,
 }
 
@@ -238,7 +239,6 @@ async fn held(context: &Context<Gstreamer>, id: String, wanted: Phase) -> Result
 /// Change a property in a running pipeline, such as an encoder's bitrate.
 #[derive(Deserialize, JsonSchema)]
 struct SetPipelineProperty {
-    /// Its id or name.
     instance_id: String,
     /// The element's name, such as `x264enc0`, or its factory where the pipeline has only one: `x264enc`.
     element: String,

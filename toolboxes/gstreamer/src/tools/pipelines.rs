@@ -19,7 +19,6 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
 /// Check whether a GStreamer pipeline can be started, and what to fix. Starts nothing.
 #[derive(Deserialize, JsonSchema)]
 struct PipelineArguments {
-    /// In gst-launch-1.0 syntax.
     pipeline: String,
 }
 

@@ -22,7 +22,6 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
 /// Record what the encoders of a running pipeline make, without a gap in the stream.
 #[derive(Deserialize, JsonSchema)]
 struct RecordPipeline {
-    /// Its id or name.
     instance_id: String,
     /// A new .mkv, .mp4, .mov, .ts or .webm, in the folder for recordings unless absolute; chosen when missing.
     #[serde(default)]
@@ -58,7 +57,6 @@ async fn record(context: Context<Gstreamer>, args: RecordPipeline) -> Result<Rec
 /// Stop a recording and finish its file, while the pipeline plays on.
 #[derive(Deserialize, JsonSchema)]
 struct StopRecording {
-    /// Its id or name.
     instance_id: String,
     /// The file, where there are several.
     #[serde(default)]

@@ -33,7 +33,7 @@ pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
 /// Get the state of a pipeline: position, bitrate, frames, messages and errors.
 #[derive(Deserialize, JsonSchema)]
 struct PipelineStatus {
-    /// Its id or name, also of one that ended.
+    /// Also one that has ended.
     instance_id: String,
 }
 
@@ -44,7 +44,6 @@ async fn pipeline_status(context: Context<Gstreamer>, args: PipelineStatus) -> R
 /// Take a picture from a camera of this machine (device), or from a running pipeline (instance_id).
 #[derive(Deserialize, JsonSchema)]
 struct TakeSnapshot {
-    /// The pipeline's id or name.
     #[serde(default)]
     instance_id: Option<String>,
     /// One of its elements, by name.
@@ -178,7 +177,6 @@ enum Detail {
 /// Get the graph of a running pipeline (DOT): elements, pads, caps and states.
 #[derive(Deserialize, JsonSchema)]
 struct PipelineGraph {
-    /// Its id or name.
     instance_id: String,
     /// Also draw it as SVG; needs graphviz.
     #[serde(default)]

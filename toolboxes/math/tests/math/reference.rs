@@ -76,7 +76,7 @@ fn answers_are_those_of_the_python_toolbox() {
 }
 
 #[test]
-fn names_are_those_of_the_python_toolbox() {
+fn names_are_the_published_ones() {
     let math = open();
     for (tool, arguments, results) in [
         (

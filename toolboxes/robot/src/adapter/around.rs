@@ -25,6 +25,9 @@ use crate::bearing::half_circle;
 use crate::clock::Clock;
 use crate::subsystem::Subsystem;
 
+/// What is so close to a hand that closes is in it, in metres.
+const WITHIN: f64 = 0.03;
+
 /// The frame in which a simulated base stands.
 pub(super) const FRAME: &str = "simulation";
 
@@ -80,6 +83,20 @@ impl Surroundings {
             .find(|thing| thing.name.eq_ignore_ascii_case(name))
     }
 
+    /// What lies where a hand is.
+    pub(super) fn at_hand(&self, hand: [f64; 3]) -> Option<&Thing> {
+        let apart = |at: [f64; 3]| {
+            at.iter()
+                .zip(hand)
+                .map(|(at, hand)| (at - hand).powi(2))
+                .sum::<f64>()
+                .sqrt()
+        };
+        self.things
+            .iter()
+            .find(|thing| thing.at.is_some_and(|at| apart(at) <= WITHIN))
+    }
+
     /// Where a person or a thing is for a robot whose base stands here.
     pub(super) fn locate(&self, what: &str, base: Place) -> Option<Sighting> {
         let turned = base.heading_degrees();
@@ -87,6 +104,7 @@ impl Surroundings {
             bearing: half_circle(thing.bearing + turned),
             tilt: thing.tilt,
             distance: thing.distance,
+            at: thing.at,
         });
         thing.or_else(|| {
             self.people
@@ -96,8 +114,12 @@ impl Surroundings {
         })
     }
 
-    /// The answer to a question about people.
+    /// The answer to a question about people, or about the things.
     pub(super) fn recognise(&self, tool: &str, args: &Value, base: Place) -> Option<Value> {
+        if tool == "what_is_there" {
+            let things: Vec<Value> = self.things.iter().map(|thing| seen(thing, args, base)).collect();
+            return Some(json!({"things": things}));
+        }
         let mut people = self.people.lock().unwrap_or_else(PoisonError::into_inner);
         people.answer(tool, args, base.heading_degrees())
     }
@@ -169,6 +191,20 @@ impl Surroundings {
         });
         output.with("odometry", odometry)
     }
+}
+
+/// A thing as a recogniser answers it.
+fn seen(thing: &Thing, args: &Value, base: Place) -> Value {
+    let mut seen = json!({
+        "name": thing.name,
+        "angle": half_circle(thing.bearing + base.heading_degrees()),
+        "tilt": thing.tilt,
+        "distance": thing.distance,
+    });
+    if let (Some([x, y, z]), Some(frame)) = (thing.at, args["frame"].as_str()) {
+        seen["position"] = json!({"frame": frame, "x": x, "y": y, "z": z});
+    }
+    seen
 }
 
 impl Drop for Surroundings {

@@ -319,7 +319,7 @@ impl Feetech {
         match &action.motion {
             Some(Motion::Joints { positions, speed }) => {
                 let stage = action.step.reach().map(|(_, stage)| stage);
-                let hand_too = stage.is_none();
+                let hand_too = !action.step.keeps_hand();
                 let moved = self
                     .to_positions(on, positions, *speed, hand_too, control)
                     .await?;
@@ -443,6 +443,22 @@ impl Adapter for Feetech {
             spot,
             age: Duration::ZERO,
         })
+    }
+
+    fn ranges<'a>(
+        &'a self,
+        arm: Subsystem,
+        control: &'a Control,
+    ) -> BoxFuture<'a, Result<Option<Vec<[f64; 2]>>, ActionError>> {
+        async move {
+            let mut ranges = Vec::new();
+            for servo in self.layout.of(arm) {
+                let (min, max) = self.range(servo, control).await?;
+                ranges.push([min, max]);
+            }
+            Ok(Some(ranges))
+        }
+        .boxed()
     }
 
     fn holds(&self, arm: Subsystem) -> Option<bool> {

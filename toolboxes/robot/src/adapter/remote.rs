@@ -532,7 +532,7 @@ impl<L: Link> Remote<L> {
         }
     }
 
-    fn deaf(&self) -> ActionError {
+    pub(super) fn deaf(&self) -> ActionError {
         let other = self.link().and_then(|link| link.fits().err());
         match self
             .shared

@@ -5,6 +5,7 @@
 //! for their end, and by a stop without an instance, which cancels those of everyone. Read [`RosBase`].
 
 mod base;
+mod camera;
 mod channels;
 mod drive;
 mod driver;
@@ -25,12 +26,13 @@ use serde_json::{Map, Value, json};
 
 use self::base::Outcome;
 pub use self::base::RosBase;
+use self::camera::see;
 pub use self::channels::RosBaseConfig;
 use self::channels::{GOAL_ENDS, OwnTool};
 use self::goals::{cancel, cancel_all, shortfall};
 use self::link::BaseLink;
 use crate::action::{Action, Motion};
-use crate::adapter::{ActionError, ActionOutput, Adapter, BackendState, Control, Notice};
+use crate::adapter::{ActionError, ActionOutput, Adapter, BackendState, Control, Notice, SeenMessage};
 use crate::capability::Capabilities;
 use crate::ros::RosError;
 use crate::spot::{Fix, Spot};
@@ -377,6 +379,14 @@ impl Adapter for RosBase {
                 tracing::warn!(%error, "a goal goes on");
             }
             self.remote.close();
+        }
+        .boxed()
+    }
+
+    fn picture<'a>(&'a self, topic: &'a str) -> BoxFuture<'a, Result<SeenMessage, ActionError>> {
+        async move {
+            let link = self.remote.link().ok_or_else(|| self.remote.deaf())?;
+            see(link, topic).await.map_err(|error| self.remote.failed(error))
         }
         .boxed()
     }

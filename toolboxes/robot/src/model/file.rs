@@ -9,11 +9,12 @@ use serde::Deserialize;
 use super::error::ModelError;
 use super::pose::{Place, Pose};
 use super::routine::Sequence;
+use crate::camera::CameraTable;
 use crate::capability::{Arm, Base, Capabilities, Hitch, Joint, Lift, Own};
 use crate::conduct::Stop;
 use crate::subsystem::Subsystem;
 
-/// A file. One of poses has none of the first seven keys.
+/// A file. One of poses has none of the first eight keys.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RobotFile {
@@ -31,6 +32,9 @@ pub(crate) struct RobotFile {
     pub(crate) channels: Option<toml::Table>,
     /// How it is stopped.
     pub(crate) stop: Option<Stop>,
+    /// Its cameras, by name.
+    #[serde(default)]
+    pub(crate) cameras: BTreeMap<String, CameraTable>,
     /// For each joint 1 or -1: the factor from a right-arm angle to the left-arm angle.
     pub(crate) mirror: Option<Vec<f64>>,
     pub(crate) point: Option<Point>,
@@ -109,6 +113,7 @@ impl RobotFile {
             ("own", self.own.is_some()),
             ("channels", self.channels.is_some()),
             ("stop", self.stop.is_some()),
+            ("cameras", !self.cameras.is_empty()),
         ];
         there.into_iter().find(|(_, there)| *there).map(|(key, _)| key)
     }

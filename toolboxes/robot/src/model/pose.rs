@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::step::Stage;
 use crate::subsystem::Subsystem;
 
 /// Where the subsystems of a named pose go.
@@ -13,11 +14,25 @@ pub struct Pose {
     pub lift: Option<f64>,
 }
 
-/// Where a hand goes to pick something or to put it down.
+/// Where a hand goes to pick something or to put it down, as angles of an arm.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Place {
-    pub(crate) above: Vec<f64>,
-    pub(crate) at: Vec<f64>,
-    pub(crate) lifted: Vec<f64>,
-    pub(crate) retracted: Vec<f64>,
+#[allow(missing_docs, reason = "as the stages")]
+pub struct Place {
+    pub above: Vec<f64>,
+    pub at: Vec<f64>,
+    pub lifted: Vec<f64>,
+    pub retracted: Vec<f64>,
+}
+
+impl Place {
+    /// The angles of a stage.
+    #[must_use]
+    pub fn of(&self, stage: Stage) -> &[f64] {
+        match stage {
+            Stage::Above => &self.above,
+            Stage::At => &self.at,
+            Stage::Lifted => &self.lifted,
+            Stage::Retracted => &self.retracted,
+        }
+    }
 }

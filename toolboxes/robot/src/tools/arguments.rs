@@ -104,6 +104,33 @@ pub(super) fn range(name: &str, value: f64, min: f64, max: f64) -> Result<f64, T
     )))
 }
 
+/// The point of x, y and z: all of them or none.
+pub(super) fn point(x: Option<f64>, y: Option<f64>, z: Option<f64>) -> Result<Option<[f64; 3]>, ToolError> {
+    match (x, y, z) {
+        (None, None, None) => Ok(None),
+        (Some(x), Some(y), Some(z)) => {
+            let axis = |name: &str, metres| range(name, metres, -FARTHEST, FARTHEST);
+            Ok(Some([axis("x", x)?, axis("y", y)?, axis("z", z)?]))
+        }
+        _ => Err(ToolError::bad_args(
+            "x, y, z: give all three: metres ahead of the arm's base, to its left and upwards",
+        )),
+    }
+}
+
+/// The farthest point from an arm's base that can be named, in metres.
+pub(super) const FARTHEST: f64 = 3.0;
+
+/// Leaves x, y and z out of a tool's arguments.
+pub(super) fn without_point(mut arguments: serde_json::Value) -> serde_json::Value {
+    if let Some(properties) = arguments["properties"].as_object_mut() {
+        for axis in ["x", "y", "z"] {
+            properties.shift_remove(axis);
+        }
+    }
+    arguments
+}
+
 /// Checks that a number, if it is given, is in its range.
 pub(super) fn range_of(name: &str, value: Option<f64>, min: f64, max: f64) -> Result<Option<f64>, ToolError> {
     value.map(|value| range(name, value, min, max)).transpose()

@@ -12,6 +12,7 @@ use crate::error::tool_error;
 use crate::graph::Graph;
 use crate::robots::Robots;
 use crate::run;
+use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 
 /// What a tool's function returns.
@@ -107,6 +108,14 @@ impl<'a> Listing<'a> {
         tool.category(self.category).audience(self.audience)
     }
 
+    /// Whether an arm of one of the robots can be sent to points.
+    pub(super) fn reaches(&self) -> bool {
+        self.robots
+            .units()
+            .iter()
+            .any(|unit| reaching(unit.capabilities()))
+    }
+
     /// The names of the poses that one of the robots can take, sorted.
     pub(super) fn poses(&self) -> BTreeSet<&str> {
         let units = self.robots.units().iter();
@@ -142,6 +151,11 @@ fn object(value: Value) -> Object {
         Value::Object(object) => object,
         _ => Object::new(),
     }
+}
+
+/// Whether an arm can be sent to points.
+pub(super) fn reaching(robot: &Capabilities) -> bool {
+    robot.reaches(Subsystem::LeftArm) || robot.reaches(Subsystem::RightArm)
 }
 
 pub(super) fn any_arm(robot: &Capabilities) -> bool {

@@ -19,7 +19,9 @@ pub(super) fn list(listing: &mut Listing<'_>) {
     let arguments = (argument_schema::<MoveBase>(), for_models);
     listing.add_with("move_base", Effect::Motion, base, move_base, arguments);
     listing.add("walk", Effect::Motion, base, walk);
-    let arguments = (argument_schema::<SpinArgs>(), json!({"speed": null}));
+    // The direction is the other argument.
+    let for_models = json!({"speed": null, "degrees": {"description": null}});
+    let arguments = (argument_schema::<SpinArgs>(), for_models);
     listing.add_with("spin", Effect::Motion, base, spin, arguments);
     let arguments = (argument_schema::<Turn>(), json!({"speed": null}));
     listing.add_with("turn", Effect::Motion, base, turn, arguments);
@@ -44,7 +46,7 @@ struct MoveBase {
     #[serde(default)]
     #[schemars(range(min = 0.01, max = 2.0))]
     distance: Option<f64>,
-    /// Degrees of a turn; rotate_left is counter-clockwise.
+    /// rotate_left is counter-clockwise.
     #[serde(default)]
     #[schemars(range(min = 1.0, max = 360.0))]
     degrees: Option<f64>,
@@ -166,7 +168,7 @@ fn base_rotate(unit: &Unit, degrees: f64, speed: f64, seconds: f64) -> Node {
     on(Subsystem::Base, seconds, step).lasting(rotation_seconds(unit, degrees, speed))
 }
 
-/// Turn the whole robot to a side, a person or a thing.
+/// Turn the whole robot.
 #[derive(Deserialize, JsonSchema)]
 struct Turn {
     /// left, right, around, degrees (positive is left, counter-clockwise), or a person or thing that it sees.

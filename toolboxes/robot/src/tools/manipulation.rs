@@ -1,8 +1,9 @@
 //! Hands: pick_object, place_object, gripper.
 
+use ovos_toolbox_sdk::argument_schema;
 use ovos_toolbox_sdk::prelude::*;
 
-use super::arguments::{Arm, word};
+use super::arguments::{Arm, point, without_point, word};
 use super::listing::{Listing, Planned};
 use super::movement::look;
 use crate::capability::Capabilities;
@@ -13,9 +14,40 @@ use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 
 pub(super) fn list(listing: &mut Listing<'_>) {
-    listing.add("pick_object", Effect::Motion, grip, pick_object);
-    listing.add("place_object", Effect::Motion, grip, place_object);
+    let arguments = with_points(listing, argument_schema::<PickObject>());
+    listing.add_with(
+        "pick_object",
+        Effect::Motion,
+        grip,
+        pick_object,
+        (arguments, json!({})),
+    );
+    let arguments = with_points(listing, argument_schema::<PlaceObject>());
+    listing.add_with(
+        "place_object",
+        Effect::Motion,
+        grip,
+        place_object,
+        (arguments, json!({})),
+    );
     listing.add("gripper", Effect::Motion, grip, gripper);
+}
+
+/// The arguments with x, y and z where an arm can be sent to points.
+fn with_points(listing: &Listing<'_>, arguments: Value) -> Value {
+    match listing.reaches() {
+        true => arguments,
+        false => without_point(arguments),
+    }
+}
+
+/// The seconds of the way to above a thing: the longest that a hand goes, and for a point by way of home.
+fn above_seconds(unit: &Unit, arm: Subsystem) -> f64 {
+    let far = farthest_seconds(unit, arm, REACH_SPEED);
+    match unit.capabilities().reaches(arm) {
+        true => 3.0 * far,
+        false => far,
+    }
 }
 
 fn grip(robot: &Capabilities) -> bool {
@@ -33,21 +65,34 @@ fn hand(unit: &Unit, arm: Subsystem, step: Step) -> Node {
 /// Have the robot grasp and lift a thing, at the place taught for it or the usual one. It does not search.
 #[derive(Deserialize, JsonSchema)]
 struct PickObject {
-    /// Such as "cup".
     object: String,
     /// Which hand.
     #[serde(default)]
     hand: Arm,
+    /// Metres ahead of the arm's base, where the thing is. With y and z.
+    #[serde(default)]
+    #[schemars(range(min = -3.0, max = 3.0))]
+    x: Option<f64>,
+    /// Metres to the left of the arm's base.
+    #[serde(default)]
+    #[schemars(range(min = -3.0, max = 3.0))]
+    y: Option<f64>,
+    /// Metres above the arm's base.
+    #[serde(default)]
+    #[schemars(range(min = -3.0, max = 3.0))]
+    z: Option<f64>,
 }
 
 fn pick_object(unit: &Unit, args: PickObject) -> Planned<'_> {
     let object = word("object", &args.object)?;
+    let at = point(args.x, args.y, args.z)?;
     let arm = args.hand.subsystem();
     let far = farthest_seconds(unit, arm, REACH_SPEED);
     let target = || object.clone();
     let above = Step::MoveToPosition(Where::Above {
         target: target(),
         offset: [0.0, 0.0, 0.1],
+        at,
     });
     let open = Step::Gripper { action: Grip::Open };
     let close = Step::Grasp {
@@ -60,7 +105,7 @@ fn pick_object(unit: &Unit, args: PickObject) -> Planned<'_> {
     });
     Ok(Graph::new(unit)
         .wave([look(unit, &object).optional()])
-        .wave([on(arm, 10.0, above).lasting(far)])
+        .wave([on(arm, 10.0, above).lasting(above_seconds(unit, arm))])
         .wave([hand(unit, arm, open)])
         .wave([on(arm, 5.0, Step::Approach { target: target() }).lasting(far / 2.0)])
         .wave([hand(unit, arm, close)])
@@ -70,21 +115,34 @@ fn pick_object(unit: &Unit, args: PickObject) -> Planned<'_> {
 /// Have the robot put down what it holds, at the place taught for a name or the usual one.
 #[derive(Deserialize, JsonSchema)]
 struct PlaceObject {
-    /// Such as "table".
     location: String,
     /// Which hand.
     #[serde(default)]
     hand: Arm,
+    /// Metres ahead of the arm's base, where it is put. With y and z.
+    #[serde(default)]
+    #[schemars(range(min = -3.0, max = 3.0))]
+    x: Option<f64>,
+    /// Metres to the left of the arm's base.
+    #[serde(default)]
+    #[schemars(range(min = -3.0, max = 3.0))]
+    y: Option<f64>,
+    /// Metres above the arm's base.
+    #[serde(default)]
+    #[schemars(range(min = -3.0, max = 3.0))]
+    z: Option<f64>,
 }
 
 fn place_object(unit: &Unit, args: PlaceObject) -> Planned<'_> {
     let location = word("location", &args.location)?;
+    let at = point(args.x, args.y, args.z)?;
     let arm = args.hand.subsystem();
     let far = farthest_seconds(unit, arm, REACH_SPEED);
     let target = || location.clone();
     let above = Step::MoveToPosition(Where::Above {
         target: target(),
         offset: [0.0, 0.0, 0.1],
+        at,
     });
     let lower = Step::Lower {
         target: target(),
@@ -93,7 +151,7 @@ fn place_object(unit: &Unit, args: PlaceObject) -> Planned<'_> {
     let open = Step::Gripper { action: Grip::Open };
     Ok(Graph::new(unit)
         .wave([look(unit, &location).optional()])
-        .wave([on(arm, 10.0, above).lasting(far)])
+        .wave([on(arm, 10.0, above).lasting(above_seconds(unit, arm))])
         .wave([on(arm, 5.0, lower).lasting(far / 2.0)])
         .wave([hand(unit, arm, open)])
         .wave([on(arm, 5.0, Step::Retract { target: target() }).lasting(far / 2.0)]))

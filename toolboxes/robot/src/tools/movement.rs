@@ -3,7 +3,7 @@
 use ovos_toolbox_sdk::argument_schema;
 use ovos_toolbox_sdk::prelude::*;
 
-use super::arguments::{Arms, Target, half, range, range_of, word, words};
+use super::arguments::{Arms, Target, half, point, range, range_of, without_point, word, words};
 use super::listing::{Listing, Planned, any_arm, arm_or_head, head};
 use crate::adapter::ActionError;
 use crate::error::tool_error;
@@ -17,7 +17,13 @@ use crate::unit::Unit;
 
 pub(super) fn list(listing: &mut Listing<'_>) {
     listing.add("wave", Effect::Motion, any_arm, wave);
-    let arguments = (argument_schema::<MoveArm>(), json!({"speed": null}));
+    let mut arguments = argument_schema::<MoveArm>();
+    if listing.reaches() {
+        arguments["required"] = json!(["arm"]);
+    } else {
+        arguments = without_point(arguments);
+    }
+    let arguments = (arguments, json!({"speed": null}));
     listing.add_with("move_arm", Effect::Motion, any_arm, move_arm, arguments);
     let for_models = json!({"target": {"type": "string"}, "tilt_degrees": null});
     let arguments = argument_schema::<LookAt>();
@@ -92,11 +98,24 @@ struct MoveArm {
     /// Which arm.
     arm: Arms,
     /// A pose of go_to_pose, or joint values in degrees from the shoulder: [0, -45, 90, 45, 0, 0].
-    position: Position,
+    #[schemars(required)]
+    position: Option<Position>,
     /// Part of the full speed.
     #[serde(default = "half")]
     #[schemars(range(min = 0.1, max = 1.0))]
     speed: f64,
+    /// Metres ahead of the arm's base, in place of a position. With y and z.
+    #[serde(default)]
+    #[schemars(range(min = -3.0, max = 3.0))]
+    x: Option<f64>,
+    /// Metres to the left of the arm's base.
+    #[serde(default)]
+    #[schemars(range(min = -3.0, max = 3.0))]
+    y: Option<f64>,
+    /// Metres above the arm's base.
+    #[serde(default)]
+    #[schemars(range(min = -3.0, max = 3.0))]
+    z: Option<f64>,
 }
 
 /// Angles also come as text: a model that fills in a string writes "[0, -45]".
@@ -111,10 +130,27 @@ enum Position {
 fn move_arm(unit: &Unit, args: MoveArm) -> Planned<'_> {
     let speed = range("speed", args.speed, 0.1, 1.0)?;
     let arms = args.arm.each();
-    let (angles, pose) = match args.position {
-        Position::Angles(angles) => (Some(angles), String::new()),
-        Position::Text(text) => (angles(&text)?, text.trim().to_string()),
+    let (angles, pose) = match (args.position, point(args.x, args.y, args.z)?) {
+        (Some(_), Some(_)) => {
+            return Err(ToolError::bad_args("position, x: give a position, or x, y and z"));
+        }
+        (None, None) => {
+            return Err(ToolError::bad_args(
+                "position: expected a position, or x, y and z where the arm can be sent to points",
+            ));
+        }
+        (None, Some(at)) => return to_point(unit, &arms, (at, false), speed),
+        (Some(Position::Angles(angles)), None) => (Some(angles), String::new()),
+        (Some(Position::Text(text)), None) => (angles(&text)?, text.trim().to_string()),
     };
+    // A place that was remembered for the hand, unless a pose has its name.
+    if let [arm] = arms[..]
+        && angles.is_none()
+        && unit.model.pose_of(&pose, arm).is_none()
+        && let Some(at) = unit.places().hand(&pose, arm)
+    {
+        return to_point(unit, &arms, (at, true), speed);
+    }
     match &angles {
         // Both arms are checked now, so that neither sets out before the other is refused.
         Some(positions) => {
@@ -138,6 +174,29 @@ fn move_arm(unit: &Unit, args: MoveArm) -> Planned<'_> {
         arms.into_iter()
             .map(|arm| on(arm, 15.0, step()).lasting(farthest_seconds(unit, arm, speed))),
     ))
+}
+
+/// To a point in the frame of an arm's base, with the tip, or with what is between the fingers.
+fn to_point<'u>(
+    unit: &'u Unit,
+    arms: &[Subsystem],
+    (point, grasp): ([f64; 3], bool),
+    speed: f64,
+) -> Planned<'u> {
+    let [arm] = arms[..] else {
+        return Err(ToolError::bad_args(
+            "arm: x, y and z are in the frame of one arm: give left or right",
+        ));
+    };
+    if unit.capabilities().has(arm) && !unit.capabilities().reaches(arm) {
+        return Err(tool_error(unit.lacks(format!(
+            "x, y, z with {arm}: the robot's file has no parts.{arm}.geometry"
+        ))));
+    }
+    let step = Step::MoveToPosition(Where::Point { point, speed, grasp });
+    // By way of home and above the point at most, and then closer.
+    let seconds = 3.0 * farthest_seconds(unit, arm, speed);
+    Ok(Graph::new(unit).wave([on(arm, 15.0, step).lasting(seconds)]))
 }
 
 /// A wrong number of angles is the caller's mistake, too.
@@ -193,13 +252,13 @@ pub(super) fn unknown(argument: &str, what: &str, given: &str, known: &[&str]) -
     ))
 }
 
-/// Turn the robot's head to a person, a thing or a side. Needs target or bearing_degrees.
+/// Turn the robot's head. Needs target or bearing_degrees.
 #[derive(Deserialize, JsonSchema)]
 struct LookAt {
     /// forward, left, right, up, down, floor, or a person or thing.
     #[serde(default)]
     target: Option<Target>,
-    /// Degrees from straight ahead; positive is left.
+    /// From straight ahead; positive is left.
     #[serde(default)]
     #[schemars(range(min = -180.0, max = 180.0))]
     bearing_degrees: Option<f64>,

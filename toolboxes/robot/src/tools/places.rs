@@ -1,9 +1,10 @@
-//! Places of the base: remember_place, go_to_place, list_places, forget_place.
+//! Places of the base and of hands: remember_place, go_to_place, list_places, forget_place.
 
+use ovos_toolbox_sdk::argument_schema;
 use ovos_toolbox_sdk::prelude::*;
 
-use super::arguments::word;
-use super::listing::{Listing, Planned};
+use super::arguments::{Arm, word};
+use super::listing::{Listing, Planned, reaching};
 use crate::capability::Capabilities;
 use crate::error::tool_error;
 use crate::graph::{Graph, aside, on};
@@ -19,11 +20,27 @@ const LONGEST: usize = 64;
 const UNKNOWN: f64 = 60.0;
 
 pub(super) fn list(listing: &mut Listing<'_>) {
-    listing.add("remember_place", Effect::Write, located, remember_place);
+    let mut arguments = argument_schema::<RememberPlace>();
+    if !listing.reaches()
+        && let Some(properties) = arguments["properties"].as_object_mut()
+    {
+        properties.shift_remove("arm");
+    }
+    listing.add_with(
+        "remember_place",
+        Effect::Write,
+        remembers,
+        remember_place,
+        (arguments, json!({})),
+    );
     listing.add("go_to_place", Effect::Motion, located, go_to_place);
-    listing.add("list_places", Effect::Read, located, list_places);
+    listing.add("list_places", Effect::Read, remembers, list_places);
     listing.audience = Audience::Person;
-    listing.add("forget_place", Effect::Write, located, forget_place);
+    listing.add("forget_place", Effect::Write, remembers, forget_place);
+}
+
+fn remembers(robot: &Capabilities) -> bool {
+    located(robot) || reaching(robot)
 }
 
 fn located(robot: &Capabilities) -> bool {
@@ -44,26 +61,32 @@ fn place(given: &str) -> Result<String, ToolError> {
 /// Remember where the robot stands now, and which way it faces, under a name.
 #[derive(Deserialize, JsonSchema)]
 struct RememberPlace {
-    /// Such as "kitchen". One of the same name is replaced.
+    /// One of the same name is replaced.
     place: String,
+    /// Whose hand is there, for pick_object, place_object and move_arm.
+    #[serde(default)]
+    arm: Option<Arm>,
 }
 
 fn remember_place(unit: &Unit, args: RememberPlace) -> Planned<'_> {
     let place = place(&args.place)?;
-    // The base holds still while its position is taken.
-    Ok(Graph::new(unit).wave([on(Subsystem::Base, 5.0, Step::RememberPlace { place })]))
+    let only = [Subsystem::RightArm, Subsystem::LeftArm]
+        .into_iter()
+        .find(|arm| unit.capabilities().reaches(*arm) && !located(unit.capabilities()));
+    // What is remembered holds still while its position is taken.
+    let part = args.arm.map(Arm::subsystem).or(only).unwrap_or(Subsystem::Base);
+    Ok(Graph::new(unit).wave([on(part, 5.0, Step::RememberPlace { place })]))
 }
 
 /// Send the robot to a remembered place. Without a map of its own it drives straight and sees nothing in its way.
 #[derive(Deserialize, JsonSchema)]
 struct GoToPlace {
-    /// One of list_places.
     place: String,
 }
 
 fn go_to_place(unit: &Unit, args: GoToPlace) -> Planned<'_> {
     let place = place(&args.place)?;
-    let found = unit.places().find(&place).map(|place| place.spot.clone());
+    let found = unit.places().find(&place).and_then(|place| place.spot().cloned());
     let way = found
         .map_err(|why| ToolError::new("ValueError", why))
         .and_then(|to| {
@@ -88,7 +111,6 @@ fn list_places(unit: &Unit, _: ListPlaces) -> Planned<'_> {
 /// Have the robot forget a remembered place.
 #[derive(Deserialize, JsonSchema)]
 struct ForgetPlace {
-    /// One of list_places.
     place: String,
 }
 

@@ -23,6 +23,15 @@ pub(super) fn list(listing: &mut Listing<'_>) {
     listing.question::<WhoSaidThat>("who_said_that", Effect::Read);
     listing.add("look_at_speaker", Effect::Motion, head, look_at_speaker);
     listing.question::<GetLastSeen>("get_last_seen", Effect::Read);
+    listing.question::<WhatIsThere>("what_is_there", Effect::Read);
+}
+
+/// List the things the robot sees now, with bearing_degrees (positive is left), distance and, for an arm, position in metres.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct WhatIsThere {}
+
+impl Question for WhatIsThere {
+    const TOOL: &'static str = "what_is_there";
 }
 
 /// A question to the handler that recognises people. Checks what a schema cannot.

@@ -71,7 +71,7 @@ impl Listing<'_> {
 struct AlertHazard {
     /// What is dangerous.
     hazard_type: Hazard,
-    /// Degrees from straight ahead; positive is left.
+    /// From straight ahead; positive is left.
     #[serde(default)]
     #[schemars(range(min = -360.0, max = 360.0))]
     bearing_degrees: Option<f64>,

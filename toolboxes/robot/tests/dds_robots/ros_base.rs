@@ -1,6 +1,7 @@
 //! A base in a graph of ROS, made of the published Cyclone DDS: what it is told, what it tells, and how it is stopped.
 
 mod comings;
+mod eyes;
 mod over_rosbridge;
 
 use std::path::Path;
@@ -25,12 +26,17 @@ struct Scene {
 }
 
 fn base(kind: &str, domain: u16) -> Option<Peer> {
+    base_that(kind, domain, "drives")
+}
+
+/// A base that does something besides.
+fn base_that(kind: &str, domain: u16, does: &str) -> Option<Peer> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ros-graph/tests/python/base_cyclonedds.py");
     let mut command = Command::new(python()?);
     command
         .arg("-u")
         .arg(script)
-        .args([kind, &domain.to_string(), "drives"])
+        .args([kind, &domain.to_string(), does])
         .env("CYCLONEDDS_URI", LOOPBACK);
     let base = Peer::run("base_cyclonedds.py", command);
     base.until("ready");

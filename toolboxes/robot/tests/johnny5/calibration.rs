@@ -343,14 +343,18 @@ fn a_servos_own_limits_narrow_the_layout() {
         (&json!(true), &json!(true), &json!(false)),
         "{closed:#}"
     );
-    let picked = harness.invoke("pick_object", json!({"object": "cup"})).unwrap();
+    let there = json!({"object": "cup", "x": 0.22, "y": 0.0, "z": 0.06});
+    let picked = harness.invoke("pick_object", there).unwrap();
     assert!(
         picked["success"] == false && picked["message"].to_string().contains("closed on nothing"),
         "{picked:#}"
     );
     // Nor is anything put down.
     let placed = harness
-        .invoke("place_object", json!({"location": "table"}))
+        .invoke(
+            "place_object",
+            json!({"location": "table", "x": 0.22, "y": 0.0, "z": 0.06}),
+        )
         .unwrap();
     assert!(
         placed["success"] == false && placed["message"].to_string().contains("holds nothing"),

@@ -30,6 +30,7 @@ mod followed;
 mod hand;
 mod late;
 mod movement;
+mod points;
 mod reach;
 mod rest;
 mod success;

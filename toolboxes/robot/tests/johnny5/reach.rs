@@ -1,7 +1,6 @@
 //! Where an SO-101's hand is in its poses, by the published URDF.
 
 use robot::model::{Intensity, Kind, Model, Rounds};
-use robot::step::Stage;
 use robot::subsystem::Subsystem;
 
 use crate::servos::known;
@@ -71,14 +70,14 @@ fn places(angles: &[f64]) -> Vec<Vector> {
     found
 }
 
-fn height(angles: &[f64]) -> f64 {
+pub(crate) fn height(angles: &[f64]) -> f64 {
     places(angles)
         .iter()
         .map(|place| place[2])
         .fold(f64::INFINITY, f64::min)
 }
 
-fn tip(angles: &[f64]) -> Vector {
+pub(crate) fn tip(angles: &[f64]) -> Vector {
     places(angles)[3]
 }
 
@@ -109,13 +108,6 @@ fn positions(model: &Model) -> Vec<(String, Vec<f64>)> {
     let mut all = Vec::new();
     for name in model.pose_names() {
         all.push((format!("pose {name}"), model.pose_of(name, arm).unwrap()));
-    }
-    for stage in [Stage::Above, Stage::At, Stage::Lifted, Stage::Retracted] {
-        let (angles, _) = model.place("anything", arm, stage).unwrap();
-        let mut open = angles.clone();
-        open[5] = 110.0;
-        all.push((format!("{stage:?}"), angles));
-        all.push((format!("{stage:?}, open"), open));
     }
     let routines = [
         (Kind::Wave, vec!["friendly", "excited", "royal", "shy"]),
@@ -167,20 +159,4 @@ fn no_link_of_an_so101_comes_near_the_table() {
             }
         }
     }
-}
-
-#[test]
-fn a_pick_goes_down_and_comes_up_again() {
-    let model = known("so101");
-    let of = |stage| tip(&model.place("cup", Subsystem::RightArm, stage).unwrap().0);
-    let (above, at, lifted) = (of(Stage::Above), of(Stage::At), of(Stage::Lifted));
-    assert!(
-        above[2] - at[2] > 0.05 && lifted[2] - at[2] > 0.05,
-        "{above:?} {at:?} {lifted:?}"
-    );
-    assert!(
-        (above[0] - at[0]).abs() < 0.01 && at[1].abs() < 0.01,
-        "straight down: {above:?} {at:?}"
-    );
-    assert!((0.03..0.06).contains(&at[2]), "near the table: {at:?}");
 }

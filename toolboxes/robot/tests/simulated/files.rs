@@ -209,14 +209,17 @@ fn a_rehearsal_holds_things_drives_and_stops() {
         .invoke("gripper", json!({"arm": "right", "action": "open"}))
         .unwrap();
     assert_eq!(opened["success"], true, "{opened:#}");
-    let nothing = harness
-        .invoke("pick_object", json!({"object": "unicorn"}))
-        .unwrap();
-    assert_eq!(nothing["success"], false, "{nothing:#}");
-    assert!(
-        nothing["message"].to_string().contains("closed on nothing"),
-        "{nothing:#}"
-    );
+    for (object, why) in [
+        (json!({"object": "unicorn"}), "does not know where unicorn is"),
+        (
+            json!({"object": "unicorn", "x": 0.2, "y": 0.12, "z": 0.05}),
+            "closed on nothing",
+        ),
+    ] {
+        let nothing = harness.invoke("pick_object", object).unwrap();
+        assert_eq!(nothing["success"], false, "{nothing:#}");
+        assert!(nothing["message"].to_string().contains(why), "{nothing:#}");
+    }
     let people = harness.invoke("get_visible_people", json!({})).unwrap();
     assert_eq!(people["success"], true, "{people:#}");
     // Servos on a line, as the driver asks for them.
@@ -290,5 +293,75 @@ fn a_rehearsal_holds_things_drives_and_stops() {
         let done = harness.invoke(tool, args).unwrap();
         assert_eq!(done["success"], false, "{done:#}");
         assert!(done.to_string().contains(expected), "{expected}: {done:#}");
+    }
+}
+
+/// The smallest PNG: one grey point.
+const POINT: [u8; 67] = [
+    137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0, 58,
+    126, 155, 85, 0, 0, 0, 10, 73, 68, 65, 84, 120, 156, 99, 104, 0, 0, 0, 130, 0, 129, 119, 205, 114, 182,
+    0, 0, 0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
+];
+
+#[test]
+fn a_camera_shows_the_file_that_another_program_writes() {
+    let pictures = tempfile::tempdir().unwrap();
+    let file = pictures.path().join("desk.png");
+    let text = format!("{OWN}\n[cameras.desk]\nfile = {file:?}\n");
+    let folder = folder(&[("my-arm.toml", &text)]);
+    let own = json!({"kind": "my-arm", "simulated": true});
+    let robot = Harness::open::<Robots>(json!({"robots_dir": folder.path(), "robots": {"mine": own}}))
+        .unwrap()
+        .with_content_folder(pictures.path());
+    for (content, why) in [
+        (None, "No such file"),
+        (Some(&b"no picture"[..]), "cannot be read"),
+    ] {
+        if let Some(content) = content {
+            std::fs::write(&file, content).unwrap();
+        }
+        let blind = robot.invoke("look", json!({})).unwrap();
+        assert_eq!(blind["success"], false, "{blind:#}");
+        let message = blind["message"].as_str().unwrap();
+        assert!(
+            message.contains("the camera desk shows nothing") && message.contains(why),
+            "{message}"
+        );
+    }
+    std::fs::write(&file, POINT).unwrap();
+    let seen = robot.invoke("look", json!({"camera": "desk"})).unwrap();
+    assert_eq!(
+        (&seen["success"], &seen["data"]["width"]),
+        (&json!(true), &json!(1)),
+        "{seen:#}"
+    );
+    assert!(seen["data"]["age_s"].is_number(), "{seen:#}");
+    let unknown = robot
+        .invoke("look", json!({"camera": "dusk"}))
+        .unwrap_err()
+        .to_string();
+    assert!(unknown.contains("did you mean desk?"), "{unknown}");
+    // A robot without one has no eyes.
+    let blind = Harness::open::<Robots>(json!({})).unwrap();
+    assert!(!names(&blind).iter().any(|name| name == "look"));
+    for (camera, why) in [
+        (
+            "topic = \"/camera/image_raw\"",
+            "cameras.desk.topic: this driver is in no graph of ROS",
+        ),
+        (
+            "file = \"desk.png\"",
+            "cameras.desk.file: desk.png is no absolute path",
+        ),
+        ("", "cameras.desk: expected one of topic and file"),
+        ("device = 0", "unknown field `device`"),
+    ] {
+        let text = format!("{OWN}\n[cameras.desk]\n{camera}\n");
+        let folder = self::folder(&[("my-arm.toml", &text)]);
+        let refused = kind_of(&folder.path().join("my-arm.toml"))
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(refused.contains(why), "{camera}: {refused}");
     }
 }

@@ -93,6 +93,7 @@ pub(crate) fn calls() -> Vec<(&'static str, Value)> {
         ("who_said_that", json!({})),
         ("look_at_speaker", json!({})),
         ("get_last_seen", json!({"name": "Ada"})),
+        ("what_is_there", json!({})),
         ("stop", json!({})),
         ("reset_stop", json!({})),
     ]

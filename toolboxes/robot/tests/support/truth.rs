@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::catalogue::{Came, calls, listed, run};
 
 /// Tools that ask no machine: they set a word of the toolbox, or ask a handler of another program.
-pub(crate) const NO_MACHINE: [&str; 16] = [
+pub(crate) const NO_MACHINE: [&str; 17] = [
     "gesture_while_speaking",
     "enable_fire_detection",
     "stop",
@@ -24,6 +24,7 @@ pub(crate) const NO_MACHINE: [&str; 16] = [
     "forget_person",
     "who_said_that",
     "get_last_seen",
+    "what_is_there",
     "list_places",
     "forget_place",
 ];

@@ -39,11 +39,12 @@ impl Default for SimConfig {
             distance: 1.5,
             speaking,
         };
-        let thing = |name: &str, bearing| Thing {
+        let thing = |name: &str, bearing, at| Thing {
             name: name.to_string(),
             bearing,
             tilt: 25.0,
             distance: 0.4,
+            at: Some(at),
         };
         Self {
             model: None,
@@ -51,10 +52,10 @@ impl Default for SimConfig {
             trace: None,
             people: vec![person(Some("Ada"), -20.0, true), person(None, 35.0, false)],
             objects: vec![
-                thing("cup", 10.0),
-                thing("ball", -15.0),
-                thing("box", 0.0),
-                thing("table", 0.0),
+                thing("cup", 10.0, [0.24, -0.04, 0.04]),
+                thing("ball", -15.0, [0.22, 0.06, 0.03]),
+                thing("box", 0.0, [0.26, 0.0, 0.05]),
+                thing("table", 0.0, [0.2, 0.0, 0.03]),
             ],
             cart: true,
             charger: true,
@@ -92,6 +93,9 @@ pub struct Thing {
     /// Metres.
     #[serde(default = "near")]
     pub distance: f64,
+    /// Where it is in the frame of an arm's base, in metres: x ahead, y to the left, z upwards. For an arm that can be sent to points.
+    #[serde(default)]
+    pub at: Option<[f64; 3]>,
 }
 
 fn near() -> f64 {

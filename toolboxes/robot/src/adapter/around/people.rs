@@ -69,6 +69,7 @@ impl People {
             bearing: half_circle(person.bearing + turned),
             tilt: 0.0,
             distance: person.distance,
+            at: None,
         })
     }
 

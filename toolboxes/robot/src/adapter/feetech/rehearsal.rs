@@ -22,6 +22,7 @@ use crate::adapter::feetech::Feetech;
 use crate::adapter::{ActionError, ActionOutput, Adapter, BackendState, Control, Notice, Notify, Sighting};
 use crate::capability::{BusName, Capabilities};
 use crate::driver::DrivenRobot;
+use crate::geometry::{End, Geometry};
 use crate::servo::{SimulatedLine, servos};
 use crate::spot::Fix;
 use crate::step::{Grip, HitchAction, Step};
@@ -48,6 +49,8 @@ pub(super) struct Rehearsal {
     /// The hitch holds the charger.
     docked: AtomicBool,
     faults: Vec<Fault>,
+    /// The arms that can be sent to points.
+    shapes: BTreeMap<Subsystem, Arc<Geometry>>,
 }
 
 impl Rehearsal {
@@ -104,6 +107,10 @@ impl Rehearsal {
             base: Mutex::default(),
             docked: AtomicBool::new(false),
             faults: world.faults.clone(),
+            shapes: [Subsystem::LeftArm, Subsystem::RightArm]
+                .into_iter()
+                .filter_map(|arm| Some((arm, Arc::clone(robot.model.geometry(arm)?))))
+                .collect(),
         };
         rehearsal.place();
         Ok(rehearsal)
@@ -144,11 +151,29 @@ impl Rehearsal {
         }
     }
 
+    /// Where what a hand would hold is, in the frame of the arm's base.
+    fn hand_at(&self, on: Subsystem) -> Option<[f64; 3]> {
+        let shape = self.shapes.get(&on)?;
+        let angles = self.robot.layout.of(on).into_iter().map(|servo| {
+            let mut line = servos(&self.lines.get(&servo.bus)?.servos);
+            let steps = round(line.servo(servo.id, self.around.clock.now())?.position());
+            Some(servo.value(steps))
+        });
+        Some(shape.at(End::Grasp, &angles.collect::<Option<Vec<f64>>>()?))
+    }
+
     /// What an action finds in its way.
     fn prepare(&self, action: &Action) {
         let (layout, on) = (&self.robot.layout, action.subsystem);
         if let Some((gripper, hand)) = self.robot.hand(on) {
             let there = match (&action.step, action.step.reach()) {
+                // A hand that can be sent to a point closes on what is there.
+                (Step::Grasp { .. } | Step::Gripper { action: Grip::Close }, _)
+                    if self.shapes.contains_key(&on) =>
+                {
+                    Some(self.hand_at(on).and_then(|at| self.around.at_hand(at)).is_some())
+                }
+                (_, Some(_)) if self.shapes.contains_key(&on) => None,
                 (Step::Approach { target }, _) => Some(self.around.thing(target).is_some()),
                 // What it holds it puts down, and what it does not hold it leaves behind.
                 (Step::Gripper { action: Grip::Open }, _) => Some(false),
@@ -367,6 +392,14 @@ impl Adapter for Rehearsal {
 
     fn locate(&self, what: &str) -> Option<Sighting> {
         self.around.locate(what, self.place())
+    }
+
+    fn ranges<'a>(
+        &'a self,
+        arm: Subsystem,
+        control: &'a Control,
+    ) -> BoxFuture<'a, Result<Option<Vec<[f64; 2]>>, ActionError>> {
+        self.robot.ranges(arm, control)
     }
 
     fn holds(&self, arm: Subsystem) -> Option<bool> {

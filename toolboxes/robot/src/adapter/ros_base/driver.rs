@@ -41,6 +41,10 @@ impl Driver for RosBaseConfig {
         };
     }
 
+    fn in_graph(&self) -> bool {
+        true
+    }
+
     fn fit(&self, model: Model) -> Result<Model, ModelError> {
         self.check()?;
         let parts = model.capabilities.subsystems();

@@ -1,0 +1,85 @@
+//! What a camera in the robot's graph sees.
+
+use ovos_toolbox_sdk::testing::Harness;
+use robot::robots::Robots;
+use serde_json::json;
+
+use super::{base_that, channels, domain};
+
+const SEEING: &str = r#"
+name = "seeing"
+description = "A base with cameras"
+driver = "ros"
+[parts]
+base = { kind = "differential", max_linear = 0.3, max_lateral = 0, max_angular = 1.5, usual_linear = 0.2 }
+[cameras.front]
+topic = "/camera/image_raw"
+[cameras.depth]
+topic = "/camera/depth"
+[cameras.wrong]
+topic = "/odom"
+"#;
+
+#[test]
+fn a_robot_looks_through_its_cameras_and_listens_to_none_meanwhile() {
+    let domain = domain();
+    let Some(base) = base_that("twist", domain, "busy") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("seeing.toml"), SEEING).unwrap();
+    let config = json!({
+        "robots": {"hal": {"kind": "seeing", "channels": {"ros": channels(domain, 8000)["ros"]}}},
+        "robots_dir": folder.path(), "data_dir": folder.path(),
+    });
+    let content = tempfile::tempdir().unwrap();
+    let robot = Harness::open::<Robots>(config)
+        .unwrap()
+        .with_content_folder(content.path());
+    for (camera, topic, size) in [
+        ("front", "camera/image_raw", [1024, 576]),
+        ("depth", "camera/depth", [8, 8]),
+    ] {
+        // The peer takes a second and more to write a picture of 6 MB, on a busy machine longer than one is waited for.
+        let (seen, shown) = base.wait("a picture", |_| {
+            let plan = robot.plan("look", json!({"camera": camera})).unwrap().unwrap();
+            let run = robot
+                .start_action("look", plan.into_iter().next().unwrap(), json!({}))
+                .unwrap();
+            let outcome = run.wait();
+            Some((outcome.result().ok()?, outcome.content()))
+        });
+        let seen = &seen["data"];
+        assert_eq!(
+            [&seen["width"], &seen["height"]],
+            [&json!(size[0]), &json!(size[1])],
+            "{seen:#}"
+        );
+        assert_eq!(
+            (&seen["frame"], &seen["camera"]),
+            (&json!("camera"), &json!(camera)),
+            "{seen:#}"
+        );
+        assert!(seen["age_s"].as_f64().is_some_and(|age| age < 5.0), "{seen:#}");
+        let [only] = &shown[..] else { panic!("{shown:?}") };
+        let only = serde_json::to_value(only).unwrap();
+        assert_eq!(only["mime_type"], "image/jpeg");
+        let jpeg = std::fs::read(content.path().join(only["path"].as_str().unwrap())).unwrap();
+        assert!(jpeg.starts_with(&[0xFF, 0xD8]), "no JPEG");
+        let name = json!(topic);
+        base.wait("unsubscribed", |lines| {
+            let ended =
+                |line: &&String| line.contains("unsubscribed") && line.contains(name.as_str().unwrap());
+            lines.iter().rev().find(ended).map(drop)
+        });
+    }
+    let wrong = robot.invoke("look", json!({"camera": "wrong"})).unwrap();
+    assert_eq!(wrong["success"], false, "{wrong:#}");
+    assert!(
+        wrong["message"]
+            .as_str()
+            .unwrap()
+            .contains("nav_msgs/msg/Odometry"),
+        "{wrong:#}"
+    );
+}
