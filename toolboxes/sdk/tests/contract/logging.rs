@@ -1,7 +1,5 @@
 //! Log events of a toolbox reach its own host, with the call they belong to.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
 use ovos_toolbox_sdk::abi::level;
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::testing::Harness;
@@ -92,6 +90,11 @@ fn each_instance_logs_to_its_own_host() {
             lines.remove(place.unwrap_or_else(|| panic!("{name}: no {line:?} in {lines:?}")));
         }
         assert_eq!(lines, [], "{name}");
-        assert!(talker.logs().iter().all(|line| line.target == "logging"));
+        assert!(
+            talker
+                .logs()
+                .iter()
+                .all(|line| line.target == "contract::logging")
+        );
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod closing;
+mod logging;
 mod probe;
 mod role;
 mod table;
