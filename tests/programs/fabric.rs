@@ -175,6 +175,16 @@ fn two_services_hear_of_each_others_stops_once() {
     while Instant::now() < end {
         assert_eq!(stop_of(&laptop.doctor(&robot)).as_ref(), Some(&first));
     }
+    // A stop of a person is one of its own, and no resume that does not know of it lifts it.
+    let known = laptop.until_latched();
+    tablet
+        .client
+        .ask("ovos.tools.stop", &json!({ "toolbox_id": "testbed" }));
+    assert_ne!(stop_of(&laptop.doctor(&robot)), Some(first));
+    let asked = json!({ "toolbox_id": "testbed", "stop_id": known });
+    let answer = laptop.client.ask("ovos.tools.resume", &asked);
+    assert_eq!(answer["toolboxes"][0]["ok"], false, "{answer}");
+    assert!(stop_of(&laptop.doctor(&robot)).is_some(), "{answer}");
     laptop.resume();
     let end = Instant::now() + Duration::from_secs(1);
     while Instant::now() < end {

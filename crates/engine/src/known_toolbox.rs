@@ -15,7 +15,8 @@ use super::call::{CallControl, Cause, Refusal};
 use super::fact::Fact;
 use super::latch::Latch;
 use super::limits::Limits;
-use super::plan::StepTools;
+use super::plan::{Plan, StepTools};
+use super::plan_error::PlanError;
 use super::reserve::{Request, Reservations, Ticket};
 use super::subsystem::{ALL, Claim};
 use super::toolbox::{Halt, Toolbox};
@@ -442,6 +443,14 @@ impl Lease {
     #[must_use]
     pub fn stop_epoch(&self) -> u64 {
         self.known.latch.epoch()
+    }
+
+    /// Checks the steps of a plan that was made elsewhere, as [`Engine::plan`](super::engine::Engine::plan) does.
+    ///
+    /// # Errors
+    /// [`Plan::check_steps`].
+    pub fn check_steps(&self, plan: &Plan) -> Result<(), PlanError> {
+        plan.check_steps(&self.known.step_tools())
     }
 
     pub(crate) fn known_toolbox(&self) -> &Arc<KnownToolbox> {

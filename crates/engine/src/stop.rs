@@ -147,6 +147,13 @@ impl Engine {
         self.stop_toolboxes(&[known], &StopRecord::new(reason), true)
     }
 
+    /// Whether a resume of a toolbox is under way: a stop that comes meanwhile is newer than the one that is being lifted.
+    #[must_use]
+    pub fn is_resuming(&self, toolbox_id: &str) -> bool {
+        self.known_toolbox(toolbox_id)
+            .is_some_and(|known| known.is_resuming())
+    }
+
     fn stop_toolboxes(
         &self,
         toolboxes: &[Arc<KnownToolbox>],

@@ -67,6 +67,13 @@ pub(crate) fn invite(
             folder.authority_key().display()
         )
     })?;
+    let peers = folder.peers().load()?;
+    if peers.revoked.iter().any(|revoked| revoked == name) {
+        return Err(format!(
+            "`{name}` was revoked here: choose another name, because with this one the certificate that was revoked would be accepted \
+             again (`ovos-tools fabric allow {name}` does that, if nobody else has it)"
+        ));
+    }
     let key = KeyPair::from_pem(&key)
         .map_err(|error| format!("{} is not a key: {error}", folder.authority_key().display()))?;
     let issuer = Issuer::new(authority_params(&identity.authority), key);
@@ -100,6 +107,21 @@ pub(crate) fn join(folder: &Folder, file: &Path) -> Result<String, String> {
         ));
     }
     KeyPair::from_pem(&files.key).map_err(|error| format!("{shown}: its key cannot be read: {error}"))?;
+    if let Ok(identity) = folder.identity() {
+        let own = fs::read_to_string(folder.authority()).map_err(|error| error.to_string())?;
+        // Its peers are those of its fabric, by their names there.
+        if identity.name != files.identity.name || own.trim() != files.authority.trim() {
+            return Err(format!(
+                "this machine is `{}` in the fabric of `{}` already, and {shown} makes it `{}` in that of `{}`; remove {} first if you \
+                 mean that, with the list of machines that may reach this one",
+                identity.name,
+                identity.authority,
+                files.identity.name,
+                files.identity.authority,
+                folder.path().display()
+            ));
+        }
+    }
     folder.install(&files)?;
     Ok(format!(
         "joined: this machine is `{}` in the fabric of `{}`, its files are in {}\nDelete {shown}.\n",
@@ -224,7 +246,18 @@ mod tests {
         assert_eq!(laptop.valid_identity().unwrap().name, "laptop");
         assert_eq!(robot.peers().now().role("laptop"), Some(Role::Operator));
         assert!(join(&robot, &file).is_err(), "the authority joins no fabric");
+        invite(&robot, "laptop", Role::Operator, 30, &file).unwrap();
+        join(&laptop, &file).unwrap();
         let third = dir.path().join("third.fabric");
+        // Another name, and another fabric of the same names.
+        invite(&robot, "third", Role::Operator, 30, &third).unwrap();
+        let refused = join(&laptop, &third).unwrap_err();
+        assert!(refused.contains("already"), "{refused}");
+        let other = folder("other");
+        init(&other, "robot1", 30).unwrap();
+        invite(&other, "laptop", Role::Operator, 30, &third).unwrap();
+        let refused = join(&laptop, &third).unwrap_err();
+        assert!(refused.contains("remove"), "{refused}");
         assert!(
             invite(&laptop, "third", Role::Viewer, 30, &third).is_err(),
             "not the authority"
@@ -233,6 +266,9 @@ mod tests {
         assert!(join(&laptop, &third).is_err(), "something else");
         revoke(&robot, "laptop").unwrap();
         assert_eq!(robot.peers().now().role("laptop"), None);
+        let refused = invite(&robot, "laptop", Role::Operator, 30, &file).unwrap_err();
+        assert!(refused.contains("choose another name"), "{refused}");
+        assert_eq!(robot.peers().load().unwrap().role("laptop"), None);
         allow(&robot, "laptop", Role::Viewer).unwrap();
         assert_eq!(robot.peers().load().unwrap().role("laptop"), Some(Role::Viewer));
         for wrong in ["", "Robot", "a/b", "a*", "-a", "a.b"] {

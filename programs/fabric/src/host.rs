@@ -1,17 +1,24 @@
 //! `ovos-tools fabric host`: the toolboxes of this machine for other machines, without a bus.
 //!
-//! `toolboxes` are the manager and the engine, `desk` answers what is asked, `supervisor` ends what a vanished commander moves,
+//! `toolboxes` are the manager and the engine, `desk` answers what is asked, with `start` and `stop`, `supervisor` ends what a vanished commander moves,
 //! `leases` says who commands. Read [`run`].
 
 mod action;
+mod cancelled;
 mod content;
 mod desk;
 mod leases;
+mod orders;
+mod planned;
 mod replies;
+mod start;
+mod stop;
 mod supervisor;
 mod toolboxes;
 
-use std::path::PathBuf;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -19,6 +26,7 @@ use std::time::Duration;
 
 use config::{Config, Overrides, ProcessEnvironment};
 use logs::LogOptions;
+use ovos_toolbox_wire::Effect;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -33,7 +41,7 @@ use crate::session::{endpoint, host_config};
 use desk::Desk;
 use toolboxes::{Opening, Toolboxes};
 
-pub(crate) use supervisor::OnLeaseLoss;
+pub(crate) use leases::OnLeaseLoss;
 
 /// How many signs of life may wait for the supervising thread: more than all mounts of a fabric send in a second.
 const WAITING_BEATS: usize = 1024;
@@ -90,18 +98,44 @@ pub(crate) fn run(folder: &Folder, file: Option<PathBuf>, arguments: &Arguments)
     }
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| format!("start the threads of this host: {error}"))?;
+    let _alone = be_alone(&config.service.state_dir.join("fabric"))?;
     let hosting = Hosting::start(&runtime, folder, identity, &listen, config, arguments)?;
     let ended = runtime.block_on(hosting.until_ended());
     hosting.end(&runtime);
     ended
 }
 
+/// Makes this the only host of the machine until the result is dropped: a second one would take the hardware, and the record of what
+/// moves, from the first.
+fn be_alone(folder: &Path) -> Result<File, String> {
+    let path = folder.join("host.lock");
+    let unusable = |error: std::io::Error| format!("{}: {error}", path.display());
+    fs::create_dir_all(folder).map_err(unusable)?;
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(&path).map_err(unusable)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::Error(error)) => Err(unusable(error)),
+        Err(TryLockError::WouldBlock) => Err(format!(
+            "another `ovos-tools fabric host` of this user runs already: it holds {}; end it first",
+            path.display()
+        )),
+    }
+}
+
 /// A host that runs.
 struct Hosting {
+    desk: Arc<Desk>,
+    end: CancellationToken,
+    entrance: Arc<Entrance>,
+}
+
+/// Where other machines come in.
+struct Entrance {
     folder: Folder,
     listen: Vec<String>,
     desk: Arc<Desk>,
-    end: CancellationToken,
     session: parking_lot::Mutex<Option<(Session, PeerList)>>,
 }
 
@@ -133,30 +167,82 @@ impl Hosting {
             tracker: TaskTracker::new(),
             replies: Arc::default(),
             stops: parking_lot::Mutex::default(),
+            planned: parking_lot::Mutex::default(),
+            cancelled: parking_lot::Mutex::default(),
+            on_loss: arguments.on_lease_loss,
         });
         let end = CancellationToken::new();
-        {
-            let (desk, end, on_loss) = (desk.clone(), end.clone(), arguments.on_lease_loss);
-            let supervising = move || supervisor::supervise(&desk, &heard, on_loss, &end);
-            thread::Builder::new()
-                .name("supervisor".to_owned())
-                .spawn(supervising)
-                .map_err(|error| format!("start the supervising thread: {error}"))?;
-        }
-        let this = Self {
+        let entrance = Arc::new(Entrance {
             folder: folder.clone(),
             listen: listen.to_vec(),
-            desk,
-            end,
+            desk: desk.clone(),
             session: parking_lot::Mutex::default(),
-        };
-        this.open_session()?;
+        });
+        {
+            let (desk, end) = (desk.clone(), end.clone());
+            spawn("supervisor", move || supervisor::supervise(&desk, &heard, &end))?;
+        }
+        *entrance.session.lock() = Some(entrance.open()?);
+        {
+            let (entrance, end) = (entrance.clone(), end.clone());
+            spawn("peers", move || entrance.follow_peers(&end))?;
+        }
+        let this = Self { desk, end, entrance };
         this.announce();
         Ok(this)
     }
 
+    #[expect(clippy::print_stdout, reason = "for the person or the script that started it")]
+    fn announce(&self) {
+        let toolboxes = self.desk.toolboxes.ids().into_iter().filter_map(|id| {
+            let room = self.desk.toolboxes.view(&id)?;
+            Some(format!("  {id}: {} tools, {}\n", room.tools, room.state))
+        });
+        let toolboxes: String = toolboxes.collect();
+        let empty = if toolboxes.is_empty() {
+            "  no toolboxes: see --plugins and --simulators\n"
+        } else {
+            ""
+        };
+        let closed = self.desk.toolboxes.closed(Effect::Motion);
+        let closed = closed.map_or_else(String::new, |why| format!("  CLOSED: {why}\n"));
+        println!(
+            "host {} is ready on {}\n{toolboxes}{empty}{closed}",
+            self.desk.identity.name,
+            self.entrance.listen.join(", ")
+        );
+    }
+
+    /// Follows the signals, until one of these ends it.
+    async fn until_ended(&self) -> Result<(), String> {
+        let no_signals = |error: std::io::Error| format!("signals: {error}");
+        let mut ending = signals::Ending::listen().map_err(no_signals)?;
+        let mut emergency = signal(SignalKind::user_defined1()).map_err(no_signals)?;
+        loop {
+            tokio::select! {
+                signal = ending.next() => {
+                    tracing::info!(signal, "the host ends");
+                    return Ok(());
+                }
+                _ = emergency.recv() => {
+                    drop(self.desk.toolboxes.stop(&engine::StopTarget::All, "SIGUSR1"));
+                }
+            }
+        }
+    }
+
+    fn end(&self, runtime: &Runtime) {
+        runtime.block_on(self.desk.toolboxes.shut_down(CLOSING));
+        self.end.cancel();
+        if let Some((session, _)) = self.entrance.session.lock().take() {
+            _ = session.close().wait();
+        }
+    }
+}
+
+impl Entrance {
     /// Opens the session for the machines that may reach this host now.
-    fn open_session(&self) -> Result<(), String> {
+    fn open(&self) -> Result<(Session, PeerList), String> {
         let peers = self.desk.peers.now();
         let config = host_config(&self.folder, &self.desk.identity, &self.listen, &peers)?;
         let session = zenoh::open(config).wait().map_err(|error| {
@@ -184,7 +270,7 @@ impl Hosting {
                     .auth_identifier()
                     .unwrap_or("without a name")
                     .to_owned();
-                if event.kind() == SampleKind::Put && desk.peers.now().role(&name).is_none() {
+                if event.kind() == SampleKind::Put && desk.peers.role(&name).is_none() {
                     desk.strangers.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                     tracing::warn!(
                         name,
@@ -195,90 +281,53 @@ impl Hosting {
             .background()
             .wait()
             .map_err(|error| format!("watch connections: {error}"))?;
-        *self.session.lock() = Some((session, peers));
-        Ok(())
+        Ok((session, peers))
     }
 
-    #[expect(clippy::print_stdout, reason = "for the person or the script that started it")]
-    fn announce(&self) {
-        let toolboxes = self.desk.toolboxes.ids().into_iter().filter_map(|id| {
-            let room = self.desk.toolboxes.view(&id)?;
-            Some(format!("  {id}: {} tools, {}\n", room.tools, room.state))
-        });
-        let toolboxes: String = toolboxes.collect();
-        let empty = if toolboxes.is_empty() {
-            "  no toolboxes: see --plugins and --simulators\n"
-        } else {
-            ""
-        };
-        println!(
-            "host {} is ready on {}\n{toolboxes}{empty}",
-            self.desk.identity.name,
-            self.listen.join(", ")
-        );
-    }
-
-    /// Follows the machines that may reach this host, and the signals, until one of these ends it.
-    async fn until_ended(&self) -> Result<(), String> {
-        let no_signals = |error: std::io::Error| format!("signals: {error}");
-        let mut ending = signals::Ending::listen().map_err(no_signals)?;
-        let mut emergency = signal(SignalKind::user_defined1()).map_err(no_signals)?;
-        let mut look = tokio::time::interval(PEERS_LOOK);
-        loop {
-            tokio::select! {
-                signal = ending.next() => {
-                    tracing::info!(signal, "the host ends");
-                    return Ok(());
-                }
-                _ = emergency.recv() => {
-                    drop(self.desk.toolboxes.stop(&engine::StopTarget::All, "SIGUSR1"));
-                }
-                _ = look.tick() => {
-                    if let Err(why) = self.follow_peers() {
-                        // Tried again at the next look.
-                        tracing::error!(why, "nobody reaches this host");
-                    }
-                }
+    /// Lets machines in that were added. Those that were taken away are refused by the desk from the next look on, without disturbing
+    /// others. Closing and opening may take seconds, so this has a thread of its own.
+    fn follow_peers(&self, end: &CancellationToken) {
+        while !end.is_cancelled() {
+            thread::sleep(PEERS_LOOK);
+            let now = self.desk.peers.now();
+            let mut session = self.session.lock();
+            if end.is_cancelled() {
+                return;
             }
-        }
-    }
-
-    /// Lets machines in that were added. Those that were taken away are refused by the desk at once, without disturbing others.
-    fn follow_peers(&self) -> Result<(), String> {
-        let now = self.desk.peers.now();
-        let is_new = self.session.lock().as_ref().is_none_or(|(_, peers)| {
-            let mut allowed = now.peers.keys().filter(|name| now.role(name).is_some());
-            allowed.any(|name| now.role(name) != peers.role(name))
-        });
-        if !is_new {
-            return Ok(());
-        }
-        tracing::info!("the peers of this host changed: its connections are made anew");
-        // The port has to be free.
-        let old = self.session.lock().take();
-        tokio::task::block_in_place(|| {
-            if let Some((session, _)) = old
-                && let Err(error) = session.close().wait()
+            let is_new = session.as_ref().is_none_or(|(_, peers)| {
+                let mut allowed = now.peers.keys().filter(|name| now.role(name).is_some());
+                allowed.any(|name| now.role(name) != peers.role(name))
+            });
+            if !is_new {
+                continue;
+            }
+            tracing::info!("the peers of this host changed: its connections are made anew");
+            // The port has to be free.
+            if let Some((old, _)) = session.take()
+                && let Err(error) = old.close().wait()
             {
                 tracing::warn!(%error, "the old session did not close");
             }
-            self.open_session()
-        })
-    }
-
-    fn end(&self, runtime: &Runtime) {
-        runtime.block_on(self.desk.toolboxes.shut_down(CLOSING));
-        self.end.cancel();
-        if let Some((session, _)) = self.session.lock().take() {
-            _ = session.close().wait();
+            match self.open() {
+                Ok(opened) => *session = Some(opened),
+                // Tried again at the next look.
+                Err(why) => tracing::error!(why, "nobody reaches this host"),
+            }
         }
     }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), String> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned
+        .map(|_| ())
+        .map_err(|error| format!("start the thread `{name}`: {error}"))
 }
 
 impl std::fmt::Debug for Hosting {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hosting")
-            .field("listen", &self.listen)
+            .field("listen", &self.entrance.listen)
             .finish_non_exhaustive()
     }
 }

@@ -250,6 +250,9 @@ fn look_at_hello(found: &mut Findings, identity: &Identity, host: &str, hello: &
             hello.strangers
         ));
     }
+    if let Some(closed) = &hello.closed {
+        found.bad(&format!("`{host}` {closed}"));
+    }
     for toolbox in &hello.toolboxes {
         let commander = toolbox.commander.as_deref().unwrap_or("nobody");
         let stop = toolbox

@@ -18,6 +18,7 @@ mod messages;
 mod mount;
 mod peers;
 mod private_file;
+mod resume;
 mod session;
 
 use std::path::PathBuf;
@@ -97,6 +98,15 @@ enum Command {
     Host(host::Arguments),
     /// Be one toolbox of another machine; the service starts this
     Mount(mount::Arguments),
+    /// Lift a stop that holds all of a host, for everybody who uses it
+    ResumeAll {
+        /// The host's name
+        host: String,
+        /// Its address
+        address: String,
+        /// The stop, as `doctor` shows it
+        stop_id: String,
+    },
     /// Show this machine and the hosts of the configuration
     Status,
     /// Look for what is wrong between this machine and a host
@@ -132,7 +142,11 @@ fn main() -> ExitCode {
     let folder = Folder::new(folder);
     let uses_zenoh = matches!(
         command,
-        Command::Host(_) | Command::Mount(_) | Command::Status | Command::Doctor { .. }
+        Command::Host(_)
+            | Command::Mount(_)
+            | Command::ResumeAll { .. }
+            | Command::Status
+            | Command::Doctor { .. }
     );
     if uses_zenoh && let Err(error) = session::with_one_reader() {
         return print_and_exit(&format!("start this program again: {error}\n"), EXIT_WRONG);
@@ -153,6 +167,11 @@ fn main() -> ExitCode {
         Command::Revoke { name } => authority::revoke(&folder, &name),
         Command::Host(arguments) => host::run(&folder, config, &arguments).map(|()| String::new()),
         Command::Mount(arguments) => return mount::run(folder, arguments),
+        Command::ResumeAll {
+            host,
+            address,
+            stop_id,
+        } => resume::resume_all(&folder, host, &address, stop_id),
         Command::Status => inspect::configured(config)
             .map(|hosts| (hosts, folder))
             .and_then(show),

@@ -115,13 +115,18 @@ pub(crate) enum Ask {
         toolbox: String,
         id: String,
         reason: String,
+        /// The stop of the host that this one only follows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mirrors: Option<String>,
     },
     /// Lifts the stop `stop_id`, the newest that the asker knows; answered by [`ResumeDone`], also where nothing is stopped.
     Resume {
         toolbox: String,
         stop_id: Option<String>,
     },
-    /// The mount ends: its lease is free; answered by `null`.
+    /// Lifts a stop wherever it holds on the host; answered by [`ResumeDone`].
+    ResumeAll { stop_id: String },
+    /// The mount ends: its lease is over; answered by `null`.
     Leave { toolbox: String, mount: String },
 }
 
@@ -187,6 +192,9 @@ pub(crate) struct Hello {
     pub(crate) valid_until: u64,
     /// Connections of machines that are not among the host's peers, since it started.
     pub(crate) strangers: u64,
+    /// Why what changes or moves something is refused there: its configuration cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) closed: Option<String>,
     pub(crate) toolboxes: Vec<ToolboxView>,
 }
 
@@ -254,6 +262,9 @@ pub(crate) struct Pulse {
     pub(crate) tools: u64,
     /// The number of the last event.
     pub(crate) last: u64,
+    /// Whether motion whose commander is lost is halted there, and not stopped in an emergency.
+    #[serde(default)]
+    pub(crate) halts_on_loss: bool,
     /// Events after the one that the beat names with their numbers, oldest first; on the first beat those that still hold.
     pub(crate) events: Vec<(u64, Event)>,
 }

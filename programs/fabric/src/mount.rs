@@ -21,18 +21,19 @@ use ovos_toolbox_wire::{
     Conclusion, Event, Failure, FailureKind, Manifest, Object, Plan, Report, Severity, Start, ToolList,
 };
 use parking_lot::Mutex;
-use program::{Halt, Later, Link, Refusal, Reply, Run, Toolbox, moves};
+use program::{Halt, Later, Link, Refusal, Reply, Run, Toolbox};
 use protocol::{Answer, Functions, Hello, PROTOCOL, REMOTE, Raw, RunEnd};
 use serde_json::json;
 
 use crate::clock::{self, HostClock};
 use crate::folder::Folder;
 use crate::messages::{
-    self, Ask, BEAT_MS, Beat, Pulse, ResumeDone, Right, RunWord, START_AGE_MS, StartAsk, StopDone, Versions,
+    self, Ask, BEAT_MS, Beat, Pulse, ResumeDone, Right, RunWord, START_AGE_MS, StartAsk, StopDone, StopView,
+    Versions,
 };
 use line::{Line, Way};
 use runs::Runs;
-use stops::{Stops, tell};
+use stops::{ServiceStop, Stops, tell};
 use view::{News, View};
 
 /// How long a question about a call may take; the service waits 1 s for it.
@@ -231,15 +232,20 @@ impl Shared {
 
     /// The host is out of reach, or refuses this machine.
     fn lose(&self, why: &str) {
-        self.view.lock().lose();
+        let halts = {
+            let mut view = self.view.lock();
+            view.lose();
+            view.halts_on_loss
+        };
         self.is_doubtful.store(true, Ordering::SeqCst);
         let moved = {
             let mut runs = self.runs.lock();
-            let moved = runs.are_moving();
+            let moved = runs.need_commander();
             runs.lose_all(clock::now_ms(), &self.lost(why));
             moved
         };
-        if moved {
+        // Where the host only halts, and for what it lets go on, a stop from here would be one more than happens there.
+        if moved && !halts {
             let reason = format!("{why}, while something moved; it stops there by itself");
             self.event("latched", Severity::Error, json!({ "reason": reason }));
         }
@@ -397,22 +403,24 @@ impl Shared {
             self.give_up_lists(at);
             let overdue = self.stops.lock().overdue(at);
             tell(overdue, &Err(self.not_reached().into()));
-            let unanswered = self.stops.lock().unanswered().map(str::to_owned);
-            if let Some(id) = unanswered.filter(|_| at.duration_since(stop_sent) >= STOP_AGAIN) {
+            let unanswered = self.stops.lock().unanswered();
+            if let Some(stop) = unanswered.filter(|_| at.duration_since(stop_sent) >= STOP_AGAIN) {
                 stop_sent = at;
-                self.send_stop(id);
+                self.send_stop(stop);
             }
         }
     }
 
     /// Sends a stop. Never waits.
-    fn send_stop(self: &Arc<Self>, id: String) {
+    fn send_stop(self: &Arc<Self>, stop: ServiceStop) {
+        let ServiceStop { id, mirrors } = stop;
         let this = self.clone();
         let reason = "an emergency stop of its service".to_owned();
         let ask = Ask::Stop {
             toolbox: self.toolbox.clone(),
             id: id.clone(),
             reason: reason.clone(),
+            mirrors,
         };
         let heard = move |answer: Option<Answer<StopDone>>| match answer {
             Some(Answer::Ok(done)) => {
@@ -509,10 +517,10 @@ impl Shared {
     fn not_reached(&self) -> Failure {
         let (host, at) = (&self.line.host, &self.line.endpoint);
         let trouble = self.trouble.lock().clone();
-        let why = if trouble.is_empty() {
-            "it does not answer"
-        } else {
-            &trouble
+        let why = match trouble.as_str() {
+            "" if !self.view.lock().reached => "it was not heard yet",
+            "" => "it does not answer",
+            trouble => trouble,
         };
         Failure::new(
             FailureKind::ToolboxUnavailable,
@@ -607,6 +615,7 @@ impl Toolbox for Mount {
         let (number, steps) = (run.number(), run.progress());
         let folder = start.call.content_dir.clone();
         let right = if held { Right::Command } else { Right::Read };
+        let effect = start.action.effect;
         let ask = Ask::Start(Box::new(StartAsk {
             toolbox: shared.toolbox.clone(),
             mount: shared.mount.clone(),
@@ -617,12 +626,8 @@ impl Toolbox for Mount {
             progress: steps.is_some(),
             start,
         }));
-        let moves = match &ask {
-            Ask::Start(ask) => moves(ask.start.action.effect),
-            _ => true,
-        };
         let is_void = run.is_void();
-        shared.runs.lock().begin(run, moves);
+        shared.runs.lock().begin(run, effect);
         if is_void {
             shared.runs.lock().end(number, RunEnd::Cancelled, &[]);
             return;
@@ -663,11 +668,12 @@ impl Toolbox for Mount {
         let shared = &self.0;
         if halt.emergency {
             let is_idle = shared.is_left.load(Ordering::SeqCst) && !shared.runs.lock().are_moving();
-            if is_idle || shared.view.lock().is_echo(clock::now_ms()) {
+            if is_idle {
                 return reply(Ok(()));
             }
-            let id = shared.stops.lock().take(reply, Instant::now());
-            return shared.send_stop(id);
+            let mirrors = shared.view.lock().take_echo(clock::now_ms());
+            let stop = shared.stops.lock().take(reply, mirrors, Instant::now());
+            return shared.send_stop(stop);
         }
         let this = shared.clone();
         let ask = Ask::Halt {
@@ -692,13 +698,21 @@ impl Toolbox for Mount {
     fn resume(&self, reply: Reply<()>) {
         let shared = &self.0;
         let on_its_way = shared.stops.lock().unanswered().is_some();
-        let (reached, stop) = {
-            let view = shared.view.lock();
-            (view.reached, view.stop.clone())
+        let (reached, stop, newer) = {
+            let mut view = shared.view.lock();
+            let newer = view.take_newer_stop();
+            (view.reached, view.stop.clone(), newer)
         };
         if !reached || on_its_way {
             let why = shared.not_reached();
             let text = format!("{}; a stop is lifted there, not here alone", why.message);
+            return reply(Err(Failure::new(FailureKind::EmergencyStop, text).into()));
+        }
+        if let Some(StopView { stop_id, reason }) = newer {
+            let text = format!(
+                "{stop_id} ({reason}) came meanwhile on host `{}`; resume again",
+                shared.line.host
+            );
             return reply(Err(Failure::new(FailureKind::EmergencyStop, text).into()));
         }
         let this = shared.clone();

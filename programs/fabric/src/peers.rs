@@ -70,15 +70,24 @@ impl Peers {
     /// The machines as the file has them now. One that cannot be read has none: what is not known is refused.
     pub(crate) fn now(&self) -> PeerList {
         let changed = fs::metadata(&self.path).and_then(|file| file.modified()).ok();
-        let mut read = self.read.lock();
-        if read.0 != changed || changed.is_none() {
+        let known = {
+            let read = self.read.lock();
+            (read.0 == changed && changed.is_some()).then(|| read.1.clone())
+        };
+        known.unwrap_or_else(|| {
+            // Without the lock: whoever asks for a role does not wait for the disk.
             let list = self.load().unwrap_or_else(|error| {
                 tracing::error!(path = %self.path.display(), error, "nobody may reach this host: its peers cannot be read");
                 PeerList::default()
             });
-            *read = (changed, list);
-        }
-        read.1.clone()
+            *self.read.lock() = (changed, list.clone());
+            list
+        })
+    }
+
+    /// What a machine may do, as [`Self::now`] found it last; touches no file.
+    pub(crate) fn role(&self, name: &str) -> Option<Role> {
+        self.read.lock().1.role(name)
     }
 
     /// Reads the file. A missing one has no machines.
@@ -123,6 +132,7 @@ mod tests {
             .unwrap();
         assert_eq!(peers.now().role("laptop"), Some(Role::Operator));
         assert_eq!(peers.now().role("stranger"), None);
+        assert_eq!(peers.role("laptop"), Some(Role::Operator), "as it was read");
         peers.change(|list| list.revoked.push("laptop".into())).unwrap();
         assert_eq!(peers.load().unwrap().role("laptop"), None, "revoked");
         for broken in ["", "[]", r#"{"peers": {"laptop": "king"}}"#] {

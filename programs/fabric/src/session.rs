@@ -130,19 +130,22 @@ fn access_control(host: &str, peers: &PeerList) -> Value {
             "messages": ["query", "reply"],
         }));
         subjects.push(json!({ "id": name, "cert_common_names": [name] }));
-        policies.push(json!({ "rules": [name, "declared"], "subjects": [name] }));
+        policies.push(json!({ "rules": [name, DECLARED], "subjects": [name] }));
     }
     if rules.is_empty() {
         return json!({ "enabled": true, "default_permission": "deny" });
     }
     rules.push(json!({
-        "id": "declared", "permission": "allow", "flows": ["egress"], "key_exprs": [every_key(host)],
+        "id": DECLARED, "permission": "allow", "flows": ["egress"], "key_exprs": [every_key(host)],
         "messages": ["declare_queryable"],
     }));
     json!({
         "enabled": true, "default_permission": "deny", "rules": rules, "subjects": subjects, "policies": policies,
     })
 }
+
+/// The rule that lets a host say what it answers. No machine has a name with `_`.
+const DECLARED: &str = "_declared";
 
 fn read(config: &Value) -> Result<Config, String> {
     Config::from_json5(&config.to_string())
@@ -185,6 +188,7 @@ mod tests {
         host_config(&folder, &identity, &listen, &peers).unwrap();
         peers.peers.insert("laptop".to_owned(), Role::Operator);
         peers.peers.insert("tablet".to_owned(), Role::Viewer);
+        peers.peers.insert("declared".to_owned(), Role::Viewer);
         peers.peers.insert("lost".to_owned(), Role::Operator);
         peers.revoked.push("lost".to_owned());
         host_config(&folder, &identity, &listen, &peers).unwrap();

@@ -270,3 +270,26 @@ fn nothing_moves_and_no_call_is_lost_when_what_is_between_two_machines_fails() {
         seeds + 1
     );
 }
+
+#[test]
+fn a_host_that_only_halts_without_its_commander_is_not_stopped_by_it_afterwards() {
+    let robot = Robot::with(&[("laptop", "operator")], &["--on-lease-loss", "halt"]);
+    let mut laptop = Assistant::new("laptop", &robot);
+    let from = robot.scene.motors().len();
+    laptop.client.call("moves", "assemble", &long_motion());
+    robot.until_moving(from);
+    laptop.proxy.set(Weather::Dark);
+    assert!(until_answered(&mut laptop, "moves", Duration::from_secs(10)));
+    laptop.proxy.set(Weather::Sound);
+    laptop.until_reached();
+    let done = laptop
+        .client
+        .invoke("assemble", &json!({ "steps": 1, "step_ms": 1 }));
+    assert_eq!(done["result"]["success"], true, "{done}");
+    let kinds = robot.motors(from).into_iter().map(|motor| motor.kind);
+    let kinds: std::collections::BTreeSet<String> = kinds.collect();
+    assert!(
+        kinds.contains("halt") && !kinds.contains("emergency"),
+        "{kinds:?}"
+    );
+}

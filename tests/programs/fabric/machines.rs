@@ -1,5 +1,7 @@
 //! Two machines in two folders: a robot that hosts testbed, and services that mount it. Read [`Robot`], then [`Assistant`].
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -54,7 +56,11 @@ impl Robot {
 
     /// The same, whose host has more arguments.
     pub(super) fn with(peers: &[(&str, &str)], more: &[&'static str]) -> Self {
-        let scene = Scene::new(&json!({}));
+        Self::on(Scene::new(&json!({})), peers, more)
+    }
+
+    /// The same, with this configuration.
+    pub(super) fn on(scene: Scene, peers: &[(&str, &str)], more: &[&'static str]) -> Self {
         succeeds(&scene.sandbox, &["init", "robot1"]);
         for (name, role) in peers {
             succeeds(&scene.sandbox, &["invite", name, "--role", role]);
@@ -94,7 +100,7 @@ impl Robot {
     }
 }
 
-fn start_host(scene: &Scene, port: u16, more: &[&str]) -> Process {
+pub(super) fn start_host(scene: &Scene, port: u16, more: &[&str]) -> Process {
     let plugins = testbed_plugins();
     let mut command = scene.sandbox.command(program());
     let listen = format!("127.0.0.1:{port}");
@@ -121,6 +127,21 @@ pub(super) struct Assistant {
 impl Assistant {
     /// A machine that joins the robot's fabric and mounts its testbed.
     pub(super) fn new(name: &str, robot: &Robot) -> Self {
+        Self::with(name, robot, &[])
+    }
+
+    /// The same, whose mounts say something else of what they start: `lies` are keys of its call and of its action.
+    pub(super) fn lying(name: &str, robot: &Robot, lies: &Value) -> Self {
+        // Beside the robot's files, as a file that nobody else can write.
+        let script = robot.scene.sandbox.path("lies.py");
+        fs::write(&script, include_str!("../scripts/lies.py")).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o644)).unwrap();
+        let before = ["/usr/bin/python3", script.to_str().unwrap(), &lies.to_string()].map(str::to_owned);
+        Self::with(name, robot, &before)
+    }
+
+    /// The same, with a command that starts the mounts.
+    fn with(name: &str, robot: &Robot, before: &[String]) -> Self {
         let scene = Scene::new(&json!({}));
         let file = robot.invitation(name);
         succeeds(&scene.sandbox, &["join", file.to_str().unwrap()]);
@@ -128,7 +149,10 @@ impl Assistant {
         let at = format!("127.0.0.1:{}", proxy.port);
         let mount = |toolbox: &str, more: &[&str]| {
             let args = [&["mount", "robot1", toolbox, "--at", &at][..], more].concat();
-            json!({ "command": program(), "args": args })
+            let args = args.into_iter().map(str::to_owned);
+            let command = [before, &[program().to_str().unwrap().to_owned()]].concat();
+            let args: Vec<String> = command[1..].iter().cloned().chain(args).collect();
+            json!({ "command": command[0], "args": args })
         };
         let programs = json!({
             "testbed": mount("testbed", &[]),

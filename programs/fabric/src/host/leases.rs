@@ -4,6 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::messages::LEASE_MS;
 
+/// What happens to motion whose commander is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum OnLeaseLoss {
+    /// Emergency stop: the toolbox stays latched until an operator resumes it
+    Stop,
+    /// Its calls are cancelled and the machine holds its position
+    Halt,
+}
+
 /// The leases of all toolboxes.
 #[derive(Debug, Default)]
 pub(super) struct Leases(BTreeMap<String, Lease>);
@@ -25,11 +34,11 @@ impl Leases {
     pub(super) fn renew(&mut self, toolbox: &str, mount: &str, peer: &str, until: u64, now: u64) -> bool {
         let until = until.min(now + LEASE_MS);
         if until <= now {
-            return self.holds(toolbox, mount, now);
+            return self.holds(toolbox, mount, peer, now);
         }
         match self.0.get_mut(toolbox) {
             // Also one that has just run out: what it moved has to be ended first.
-            Some(lease) if lease.mount != mount => false,
+            Some(lease) if lease.mount != mount || lease.peer != peer => false,
             Some(lease) if lease.until <= now => false,
             Some(lease) => {
                 lease.until = lease.until.max(until);
@@ -44,9 +53,9 @@ impl Leases {
     }
 
     /// Whether a mount holds the lease of a toolbox.
-    pub(super) fn holds(&self, toolbox: &str, mount: &str, now: u64) -> bool {
+    pub(super) fn holds(&self, toolbox: &str, mount: &str, peer: &str, now: u64) -> bool {
         let lease = self.0.get(toolbox);
-        lease.is_some_and(|lease| lease.mount == mount && lease.until > now)
+        lease.is_some_and(|lease| lease.mount == mount && lease.peer == peer && lease.until > now)
     }
 
     /// The machine that commands a toolbox.
@@ -72,10 +81,11 @@ impl Leases {
         std::mem::take(&mut self.0).into_iter().collect()
     }
 
-    /// Frees the lease of a mount that ends.
-    pub(super) fn leave(&mut self, toolbox: &str, mount: &str) {
-        if self.0.get(toolbox).is_some_and(|lease| lease.mount == mount) {
-            self.0.remove(toolbox);
+    /// Ends the lease of a mount that ends, as if it had run out: what it still moves has to be ended before another one commands.
+    pub(super) fn leave(&mut self, toolbox: &str, mount: &str, peer: &str) {
+        let lease = self.0.get_mut(toolbox);
+        if let Some(lease) = lease.filter(|lease| lease.mount == mount && lease.peer == peer) {
+            lease.until = 0;
         }
     }
 }
@@ -94,7 +104,7 @@ mod tests {
         );
         assert!(leases.renew("base", "b", "tablet", 1500, 1100), "another toolbox");
         assert_eq!(leases.commander("arm"), Some("laptop"));
-        assert!(leases.holds("arm", "a", 1399) && !leases.holds("arm", "a", 1400));
+        assert!(leases.holds("arm", "a", "laptop", 1399) && !leases.holds("arm", "a", "laptop", 1400));
         // Until what it moved was ended, nobody gets it, its holder neither.
         assert!(!leases.renew("arm", "a", "laptop", 1900, 1400));
         assert!(!leases.renew("arm", "b", "tablet", 1900, 1400));
@@ -105,9 +115,22 @@ mod tests {
             ("arm", "laptop")
         );
         assert!(leases.renew("arm", "b", "tablet", 1900, 1401));
-        leases.leave("arm", "a");
-        assert!(leases.holds("arm", "b", 1402), "only its holder gives it back");
-        leases.leave("arm", "b");
+        for (mount, peer) in [("a", "laptop"), ("b", "laptop")] {
+            leases.leave("arm", mount, peer);
+            assert!(
+                !leases.renew("arm", mount, peer, 1900, 1402),
+                "{mount} of {peer} is another"
+            );
+            assert!(
+                leases.holds("arm", "b", "tablet", 1402),
+                "only its holder gives it back"
+            );
+        }
+        // Who leaves has its motion ended before another one commands.
+        leases.leave("arm", "b", "tablet");
+        assert!(!leases.holds("arm", "b", "tablet", 1402));
+        assert!(!leases.renew("arm", "a", "laptop", 1900, 1402));
+        assert_eq!(leases.take_expired(1402).len(), 1);
         assert_eq!(leases.commander("arm"), None);
     }
 
@@ -123,11 +146,11 @@ mod tests {
             leases.renew("arm", "a", "laptop", 1200, 1100),
             "an older one, out of order"
         );
-        assert!(leases.holds("arm", "a", 1299));
+        assert!(leases.holds("arm", "a", "laptop", 1299));
         assert!(
             leases.renew("arm", "a", "laptop", 99_999, 1200),
             "whatever it asks for"
         );
-        assert!(leases.holds("arm", "a", 1699) && !leases.holds("arm", "a", 1700));
+        assert!(leases.holds("arm", "a", "laptop", 1699) && !leases.holds("arm", "a", "laptop", 1700));
     }
 }

@@ -14,7 +14,7 @@ use ovos_toolbox_wire::Effect;
 use tokio_util::sync::CancellationToken;
 
 use super::desk::{Desk, run_of};
-use super::leases::Lease;
+use super::leases::{Lease, OnLeaseLoss};
 use crate::clock;
 use crate::messages::Beat;
 
@@ -24,22 +24,23 @@ const LOOK: Duration = Duration::from_millis(5);
 /// A pause of this thread that means that the machine or this program was frozen.
 const FROZEN_MS: u64 = 250;
 
-/// What happens to motion whose commander is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum OnLeaseLoss {
-    /// Emergency stop: the toolbox stays latched until an operator resumes it
-    Stop,
-    /// Its calls are cancelled and the machine holds its position
-    Halt,
+/// Ends this program if the thread ends unasked: then the processes of the toolboxes halt, because nothing supervises them here.
+struct AbortUnlessEnded<'a>(&'a CancellationToken);
+
+impl Drop for AbortUnlessEnded<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_cancelled() {
+            tracing::error!(
+                "the supervising thread of this host has ended: the host ends, and its toolboxes halt"
+            );
+            std::process::abort();
+        }
+    }
 }
 
 /// Supervises until the token is cancelled.
-pub(super) fn supervise(
-    desk: &Arc<Desk>,
-    beats: &Receiver<(String, Beat, Query)>,
-    on_loss: OnLeaseLoss,
-    end: &CancellationToken,
-) {
+pub(super) fn supervise(desk: &Arc<Desk>, beats: &Receiver<(String, Beat, Query)>, end: &CancellationToken) {
+    let _guard = AbortUnlessEnded(end);
     let mut looked = clock::now_ms();
     while !end.is_cancelled() {
         let beat = beats.recv_timeout(LOOK);
@@ -57,7 +58,7 @@ pub(super) fn supervise(
             desk.leases.lock().take_expired(now)
         };
         for (toolbox, lease) in lost {
-            lose(desk, &toolbox, &lease, now, on_loss);
+            lose(desk, &toolbox, &lease, now);
         }
         match beat {
             Ok((peer, beat, query)) => desk.beat(&peer, &beat, &query),
@@ -68,19 +69,20 @@ pub(super) fn supervise(
 }
 
 /// Ends what the holder of a lost lease has under way.
-fn lose(desk: &Arc<Desk>, toolbox: &str, lease: &Lease, now: u64, on_loss: OnLeaseLoss) {
+fn lose(desk: &Arc<Desk>, toolbox: &str, lease: &Lease, now: u64) {
     let Lease { mount, peer, until } = lease;
     let calls = desk.toolboxes.engine.calls();
     let own = calls
         .iter()
-        .filter(|call| call.toolbox_id == toolbox && run_of(&call.call_id, mount).is_some());
+        .filter(|call| call.toolbox_id == toolbox && run_of(&call.call_id, peer, mount).is_some());
     let own: Vec<_> = own.collect();
     // What brings the machine to safety goes on without its commander.
     let moves = own.iter().any(|call| call.effect == Effect::Motion);
+    // 0 where the mount has left.
     let since = now.saturating_sub(*until);
-    if moves && on_loss == OnLeaseLoss::Stop {
+    if moves && desk.on_loss == OnLeaseLoss::Stop {
         let target = StopTarget::Toolboxes(vec![toolbox.to_owned()]);
-        let reason = format!("its commander `{peer}` was not heard while it moved");
+        let reason = format!("its commander `{peer}` left, or was not heard, while it moved");
         let stopped = desk.toolboxes.stop(&target, &reason);
         tracing::warn!(
             toolbox,

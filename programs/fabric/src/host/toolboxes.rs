@@ -9,16 +9,17 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::{Event, Failure, FailureKind, Manifest, ToolDefinition};
+use ovos_toolbox_wire::{Effect, Event, Failure, FailureKind, Manifest, ToolDefinition};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::action::RemoteActions;
-use config::{Activation, Config};
-use engine::{Engine, Limits, StopTarget, Stopped};
+use config::{Activation, Config, Section};
+use engine::{Engine, Limits, StepTool, StepTools, StopTarget, Stopped};
 use host::state::{ANSWER, StateFolder, StateWriter};
 use host::{
-    Configured, Drain, Greeter, HostServices, Live, Manager, NotAdmitted, Origin, Request, Settings, State,
+    Configured, Drain, Greeter, HostServices, Live, LiveToolbox, Manager, NotAdmitted, Origin, Request,
+    Settings, State,
 };
 
 /// The service's binary, which hosts each toolbox in a process of its own.
@@ -220,6 +221,8 @@ impl Toolboxes {
             room.is_ready = is_ready;
             if let Some(copy) = room.copy.clone().filter(|_| is_ready) {
                 let calls = &section.limits.calls;
+                self.engine
+                    .set_step_tools(&toolbox.id, step_tools(toolbox, &section));
                 let limits = Limits {
                     max_waiting: calls.max_waiting,
                     max_wait: calls.max_wait,
@@ -233,6 +236,12 @@ impl Toolboxes {
                 self.engine.attach(&toolbox.id, toolbox.generation, copy, limits);
             }
         }
+    }
+
+    /// Why tools of this effect are refused: the configuration of this host cannot be read.
+    pub(super) fn closed(&self, effect: Effect) -> Option<String> {
+        let closed = self.config.closed().filter(|closed| closed.refuses(effect))?;
+        Some(format!("{}, and start the host again", closed.text()))
     }
 
     /// The ids of all toolboxes.
@@ -333,6 +342,18 @@ impl Toolboxes {
             tracing::error!(why, "the state is not on the disk");
         }
     }
+}
+
+/// All tools of a toolbox, those that the configuration forbids included: a plan may name them as steps.
+fn step_tools(toolbox: &LiveToolbox, section: &Section) -> StepTools {
+    let key = |key| format!("PHAL.{}.{}.{key}", config::OURS, toolbox.id);
+    let tools = toolbox.tools.tools.iter().map(|tool| {
+        let name = &tool.definition.name;
+        let forbidden_by = section.tools.forbidden_by(name).map(key);
+        let effect = tool.definition.effect;
+        (name.clone(), StepTool { effect, forbidden_by })
+    });
+    tools.collect()
 }
 
 fn unknown<'a>(id: &str, known: impl Iterator<Item = &'a String>) -> Failure {

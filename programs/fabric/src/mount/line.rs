@@ -1,5 +1,7 @@
 //! The session with one host, and the questions on it: each gets one answer, or the news that there is none. Read [`Line::ask`].
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ovos_toolbox_wire::{Failure, FailureKind};
@@ -8,6 +10,7 @@ use protocol::Answer;
 use serde::de::DeserializeOwned;
 use zenoh::qos::{CongestionControl, Priority};
 use zenoh::query::{ConsolidationMode, Reply};
+use zenoh::sample::SampleKind;
 use zenoh::{Session, Wait as _};
 
 use crate::folder::{Folder, Identity};
@@ -33,7 +36,15 @@ pub(crate) struct Line {
     pub(crate) host: String,
     /// Its address.
     pub(crate) endpoint: String,
-    session: Mutex<Option<Session>>,
+    session: Mutex<Option<Dialled>>,
+}
+
+/// A session with the host, which dials again by itself where its link is lost.
+#[derive(Clone, Debug)]
+struct Dialled {
+    session: Session,
+    /// Another machine has answered at the address: nothing is asked of it, and nothing that it says is heard.
+    is_other: Arc<AtomicBool>,
 }
 
 impl Line {
@@ -52,9 +63,12 @@ impl Line {
     /// # Errors
     /// Nobody answers there, or who answers is another machine.
     pub(crate) fn open(&self) -> Result<(), String> {
-        if self.session.lock().is_some() {
+        if let Some(dialled) = &*self.session.lock()
+            && !dialled.is_other.load(Ordering::SeqCst)
+        {
             return Ok(());
         }
+        self.close();
         let config = mount_config(&self.folder, &self.endpoint)?;
         let session = zenoh::open(config).wait().map_err(|error| {
             format!(
@@ -62,12 +76,34 @@ impl Line {
                 self.endpoint, self.host, self.endpoint
             )
         })?;
+        let watched = self.watch(&session);
         if let Err(why) = self.check(&session) {
             _ = session.close().wait();
             return Err(why);
         }
-        *self.session.lock() = Some(session);
+        let is_other = watched?;
+        *self.session.lock() = Some(Dialled { session, is_other });
         Ok(())
+    }
+
+    /// Notes where a link is made to another machine.
+    fn watch(&self, session: &Session) -> Result<Arc<AtomicBool>, String> {
+        let is_other = Arc::new(AtomicBool::new(false));
+        let (host, seen) = (self.host.clone(), is_other.clone());
+        session
+            .info()
+            .link_events_listener()
+            .history(true)
+            .callback(move |event| {
+                let is_host = event.link().auth_identifier() == Some(host.as_str());
+                if event.kind() == SampleKind::Put && !is_host {
+                    seen.store(true, Ordering::SeqCst);
+                }
+            })
+            .background()
+            .wait()
+            .map_err(|error| format!("watch the connection: {error}"))?;
+        Ok(is_other)
     }
 
     /// Whether the machine at the other end is the host that is meant.
@@ -90,19 +126,20 @@ impl Line {
 
     /// Whether what is at the other end now is still the host: a session dials again by itself.
     pub(crate) fn check_again(&self) {
-        let session = self.session.lock().clone();
-        let Some(session) = session else { return };
-        if self.check(&session).is_err() {
-            *self.session.lock() = None;
-            _ = session.close().wait();
+        let dialled = self.session.lock().clone();
+        if let Some(Dialled { session, is_other }) = dialled
+            && self.check(&session).is_err()
+        {
+            // The next beat opens another one.
+            is_other.store(true, Ordering::SeqCst);
         }
     }
 
     /// Ends the session.
     pub(crate) fn close(&self) {
-        let session = self.session.lock().take();
-        if let Some(session) = session {
-            _ = session.close().wait();
+        let dialled = self.session.lock().take();
+        if let Some(dialled) = dialled {
+            _ = dialled.session.close().wait();
         }
     }
 
@@ -137,10 +174,15 @@ impl Line {
         ask: &Ask,
         heard: impl Fn(Option<&[u8]>) + Send + Sync + 'static,
     ) {
-        let session = self.session.lock().clone();
+        let dialled = self.session.lock().clone();
         let end = End(heard);
         // Without a session the end is heard now; otherwise when Zenoh drops the callback.
-        let Some(session) = session else { return };
+        let Some(Dialled { session, is_other }) = dialled else {
+            return;
+        };
+        if is_other.load(Ordering::SeqCst) {
+            return;
+        }
         let Ok(payload) = serde_json::to_string(ask) else {
             return;
         };
@@ -157,7 +199,9 @@ impl Line {
             .consolidation(ConsolidationMode::None)
             .timeout(limit)
             .callback(move |reply: Reply| {
-                if let Ok(sample) = reply.result() {
+                if let Ok(sample) = reply.result()
+                    && !is_other.load(Ordering::SeqCst)
+                {
                     (end.0)(Some(&sample.payload().to_bytes()));
                 }
             })

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ovos_toolbox_wire::{Content, Failure};
-use program::Run;
+use ovos_toolbox_wire::{Content, Effect, Failure};
+use program::{Run, moves};
 use protocol::{Raw, RunEnd};
 
 /// How long a host needs to halt after the lease has run out there; one that is frozen is halted by the processes of its toolboxes.
@@ -20,19 +20,23 @@ pub(super) struct Runs {
 #[derive(Debug)]
 struct OpenRun {
     run: Run,
+    /// Whether it moves something, be it to safety.
     moves: bool,
+    /// Whether its host ends it without its commander.
+    needs_commander: bool,
     cancelled: bool,
     /// Since when nobody knows what became of it, and why.
     orphan: Option<(u64, Failure)>,
 }
 
 impl Runs {
-    pub(super) fn begin(&mut self, run: Run, moves: bool) {
+    pub(super) fn begin(&mut self, run: Run, effect: Effect) {
         let number = run.number();
         self.started = self.started.max(number);
         let open = OpenRun {
             run,
-            moves,
+            moves: moves(effect),
+            needs_commander: effect == Effect::Motion,
             cancelled: false,
             orphan: None,
         };
@@ -42,6 +46,11 @@ impl Runs {
     /// Whether something moves.
     pub(super) fn are_moving(&self) -> bool {
         self.open.values().any(|open| open.moves)
+    }
+
+    /// Whether something moves that its host does not let go on without its commander.
+    pub(super) fn need_commander(&self) -> bool {
+        self.open.values().any(|open| open.needs_commander)
     }
 
     /// Notes that a run was asked to end.

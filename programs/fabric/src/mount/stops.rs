@@ -13,30 +13,48 @@ pub(super) struct Stops {
     pending: Option<Pending>,
 }
 
+/// A stop of the service, as it is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ServiceStop {
+    pub(super) id: String,
+    /// The stop of the host that it only follows.
+    pub(super) mirrors: Option<String>,
+}
+
 struct Pending {
-    id: String,
+    stop: ServiceStop,
     waiting: Vec<(Instant, Reply<()>)>,
 }
 
 impl Stops {
-    /// Takes a stop of the service; returns the id to send it with.
-    pub(super) fn take(&mut self, reply: Reply<()>, now: Instant) -> String {
+    /// Takes a stop of the service, which may follow one of the host; returns what is to be sent. One of a person makes another one of
+    /// what is on its way and only follows.
+    pub(super) fn take(&mut self, reply: Reply<()>, mirrors: Option<String>, now: Instant) -> ServiceStop {
+        let follows_only = |pending: &Pending| pending.stop.mirrors.is_some();
+        let earlier = if mirrors.is_none() {
+            self.pending.take_if(|pending| follows_only(pending))
+        } else {
+            None
+        };
         let pending = self.pending.get_or_insert_with(|| Pending {
-            id: uuid::Uuid::now_v7().to_string(),
-            waiting: Vec::new(),
+            stop: ServiceStop {
+                id: uuid::Uuid::now_v7().to_string(),
+                mirrors,
+            },
+            waiting: earlier.map(|earlier| earlier.waiting).unwrap_or_default(),
         });
         pending.waiting.push((now + NOT_REACHED, reply));
-        pending.id.clone()
+        pending.stop.clone()
     }
 
     /// The stop that was not answered yet, which is to be sent again.
-    pub(super) fn unanswered(&self) -> Option<&str> {
-        self.pending.as_ref().map(|pending| pending.id.as_str())
+    pub(super) fn unanswered(&self) -> Option<ServiceStop> {
+        self.pending.as_ref().map(|pending| pending.stop.clone())
     }
 
     /// The host has answered this stop; returns those who wait for that.
     pub(super) fn answered(&mut self, id: &str) -> Vec<Reply<()>> {
-        if self.unanswered() != Some(id) {
+        if self.pending.as_ref().is_none_or(|pending| pending.stop.id != id) {
             return Vec::new();
         }
         let waiting = self.pending.take().map(|pending| pending.waiting);
@@ -93,16 +111,28 @@ mod tests {
         };
         let mut stops = Stops::default();
         let now = Instant::now();
-        let id = stops.take(reply(), now);
-        assert_eq!(stops.take(reply(), now + NOT_REACHED), id, "it joins the first");
+        let echo = stops.take(reply(), Some("s1".to_owned()), now);
+        let stop = stops.take(reply(), None, now);
+        assert!(
+            stop.id != echo.id && stop.mirrors.is_none(),
+            "one of a person is its own"
+        );
+        for mirrors in [None, Some("s2".to_owned())] {
+            assert_eq!(
+                stops.take(reply(), mirrors, now + NOT_REACHED),
+                stop,
+                "it joins the first"
+            );
+        }
+        assert!(stops.answered(&echo.id).is_empty());
         assert!(stops.overdue(now).is_empty());
         tell(stops.overdue(now + NOT_REACHED), &Ok(()));
-        assert_eq!(answers.load(Ordering::SeqCst), 1);
-        assert_eq!(stops.unanswered(), Some(id.as_str()), "still sent");
-        assert!(stops.answered("another").is_empty());
-        tell(stops.answered(&id), &Ok(()));
         assert_eq!(answers.load(Ordering::SeqCst), 2);
+        assert_eq!(stops.unanswered().as_ref(), Some(&stop), "still sent");
+        assert!(stops.answered("another").is_empty());
+        tell(stops.answered(&stop.id), &Ok(()));
+        assert_eq!(answers.load(Ordering::SeqCst), 4);
         assert_eq!(stops.unanswered(), None);
-        assert_ne!(stops.take(reply(), now), id);
+        assert_ne!(stops.take(reply(), None, now), stop);
     }
 }

@@ -10,8 +10,8 @@ use crate::messages::{LEASE_MS, Pulse, StopDone, StopView};
 /// How many stops are remembered as known to the service.
 const KNOWN_STOPS: usize = 32;
 
-/// How long an emergency halt may be the echo of a stop that this mount reported.
-const ECHO_MS: u64 = 2000;
+/// How long an emergency halt of the service may be its echo of a stop that this mount reported.
+const ECHO_MS: u64 = 1000;
 
 /// What a mount knows.
 #[derive(Debug, Default)]
@@ -33,8 +33,12 @@ pub(super) struct View {
     known: VecDeque<String>,
     /// The host's clock at the last stop or resume of the service: what it said of a stop before is out of date.
     settled: u64,
-    /// Until when an emergency halt of the service may be the echo of a stop that was reported to it.
-    echo: Option<u64>,
+    /// The stop that was reported to the service, and until when an emergency halt of the service may be its echo.
+    echo: Option<(String, u64)>,
+    /// The stop of the host for which the service is latched, as far as is known here.
+    latched_for: Option<String>,
+    /// Whether the host only halts what moves without its commander.
+    pub(super) halts_on_loss: bool,
 }
 
 /// What the service is to be told.
@@ -76,7 +80,7 @@ impl View {
             self.reached = true;
             told.push(News::Reached);
         }
-        (self.epoch, self.held) = (pulse.epoch, pulse.held);
+        (self.epoch, self.held, self.halts_on_loss) = (pulse.epoch, pulse.held, pulse.halts_on_loss);
         self.commander.clone_from(&pulse.commander);
         self.state.clone_from(&pulse.state);
         let after = self.after.replace(pulse.last);
@@ -96,7 +100,11 @@ impl View {
         if let Some(stop) = &pulse.stop
             && !self.known.contains(&stop.stop_id)
         {
-            self.echo = Some(clock.heard + ECHO_MS);
+            // A service that is latched already stays so for the stop of before, and sends nothing.
+            if self.latched_for.is_none() {
+                self.latched_for = Some(stop.stop_id.clone());
+                self.echo = Some((stop.stop_id.clone(), clock.heard + ECHO_MS));
+            }
             self.know(stop.stop_id.clone());
             told.push(News::Latched(stop.reason.clone()));
         }
@@ -129,16 +137,26 @@ impl View {
         Some(clock.when_sent() + LEASE_MS)
     }
 
-    /// Whether an emergency halt of the service is the echo of a stop that it was told of, and need not be sent: the toolbox is
-    /// halted and latched there. Once for each such stop; a stop that a person makes at the same moment comes beside the echo.
-    pub(super) fn is_echo(&mut self, now: u64) -> bool {
-        let echo = self.echo.take().is_some_and(|until| now < until);
-        echo && self.reached && self.stop.is_some()
+    /// The stop of the host that an emergency halt of the service follows. Once for each stop that was reported.
+    pub(super) fn take_echo(&mut self, now: u64) -> Option<String> {
+        let (stop_id, until) = self.echo.take()?;
+        (now < until).then_some(stop_id)
+    }
+
+    /// The stop that holds the toolbox on its host, if the service does not know it as that for which it is latched. From then on it
+    /// does: whoever is told of it and asks again means it.
+    pub(super) fn take_newer_stop(&mut self) -> Option<StopView> {
+        let stop = self.stop.clone()?;
+        let before = self.latched_for.replace(stop.stop_id.clone());
+        before
+            .is_some_and(|before| before != stop.stop_id)
+            .then_some(stop)
     }
 
     /// Takes the answer to a stop of the service.
     pub(super) fn stopped(&mut self, done: &StopDone, reason: &str) {
         self.know(done.stop_id.clone());
+        self.latched_for = Some(done.stop_id.clone());
         self.settled = self.settled.max(done.clock);
         self.stop = Some(StopView {
             stop_id: done.stop_id.clone(),
@@ -149,7 +167,7 @@ impl View {
     /// Takes the answer to a resume of the service.
     pub(super) fn resumed(&mut self, clock: u64) {
         self.settled = self.settled.max(clock);
-        self.stop = None;
+        (self.stop, self.latched_for) = (None, None);
     }
 
     fn know(&mut self, stop_id: String) {
@@ -181,6 +199,7 @@ mod tests {
             state: "ready".to_owned(),
             tools: 1,
             last: 0,
+            halts_on_loss: false,
             events: Vec::new(),
         }
     }
@@ -322,24 +341,35 @@ mod tests {
     }
 
     #[test]
-    fn an_echo_is_recognised_once_and_only_while_the_host_is_known_to_be_latched() {
-        for (what, resumed, lost, at, expected) in [
-            ("right after it", false, false, 200, [true, false]),
-            ("much later", false, false, 9000, [false, false]),
-            ("lifted there meanwhile", true, false, 200, [false, false]),
-            ("out of reach meanwhile", false, true, 800, [false, false]),
-        ] {
-            let mut view = View::default();
-            hear(&mut view, 100, Some("s1"));
-            if resumed {
-                hear(&mut view, 150, None);
-            }
-            if lost {
-                assert!(view.look(700).is_some());
-            }
-            let echoes = [view.is_echo(at), view.is_echo(at)];
-            assert_eq!(echoes, expected, "{what}");
-        }
+    fn the_echo_of_a_stop_names_it_once() {
+        let mut view = View::default();
+        assert_eq!(view.take_echo(50), None);
+        hear(&mut view, 100, Some("s1"));
+        assert_eq!(view.take_echo(200).as_deref(), Some("s1"));
+        assert_eq!(view.take_echo(201), None, "a stop of a person");
+        hear(&mut view, 300, Some("s2"));
+        assert_eq!(view.take_echo(350), None, "it is latched already and sends none");
+        view.resumed(400);
+        hear(&mut view, 500, Some("s3"));
+        assert_eq!(view.take_echo(9000), None, "much later");
+    }
+
+    #[test]
+    fn a_resume_lifts_no_stop_that_its_operator_has_not_heard_of() {
+        let newer = |view: &mut View| view.take_newer_stop().map(|stop| stop.stop_id);
+        let mut view = View::default();
+        hear(&mut view, 100, Some("s1"));
+        assert_eq!(newer(&mut view), None);
+        hear(&mut view, 200, Some("s2"));
+        assert_eq!(newer(&mut view).as_deref(), Some("s2"), "it is told of it");
+        assert_eq!(newer(&mut view), None, "and means it");
+        view.resumed(250);
+        hear(&mut view, 300, Some("s3"));
+        assert_eq!(newer(&mut view), None, "the service latched for this one");
+        // Lifted there by another operator, and stopped anew.
+        hear(&mut view, 400, None);
+        hear(&mut view, 500, Some("s4"));
+        assert_eq!(newer(&mut view).as_deref(), Some("s4"));
     }
 
     #[test]

@@ -1,0 +1,168 @@
+//! Emergency stops that other machines ask for, and the resumes that lift them. Read [`Desk::stop`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use zenoh::query::Query;
+
+use engine::{Cause, Halt, StopTarget, Toolbox as _};
+use ovos_toolbox_wire::{Failure, FailureKind};
+use protocol::Answer;
+
+use super::desk::Desk;
+use super::orders::StopOrder;
+use crate::clock;
+use crate::messages::{ResumeDone, Right, StopDone, StopView};
+
+/// How long a halt may take until its asker is told that it was not confirmed.
+const HALT: Duration = Duration::from_millis(200);
+
+impl Desk {
+    /// An emergency stop: never refused. It is a stop of its own, so that no resume that is older than it lifts it. Only one that
+    /// follows the stop that holds the toolbox halts it once more and changes nothing else: two machines that hear of each other's
+    /// stops would stop each other for ever.
+    pub(super) fn stop(self: &Arc<Self>, peer: &str, toolbox: String, order: StopOrder, query: Query) {
+        let StopOrder { id, reason, mirrors } = order;
+        match self.stops.lock().take(&id) {
+            None => {}
+            // One that is under way is answered by the repetition after its end.
+            Some(None) => return,
+            Some(Some(done)) => return self.reply(peer, &query, &Answer::Ok(done)),
+        }
+        let serving = self.toolboxes.serving(&toolbox).ok();
+        let holder = self.held_by(&toolbox).filter(|holder| {
+            mirrors.as_ref() == Some(&holder.stop_id) && !self.toolboxes.engine.is_resuming(&toolbox)
+        });
+        let (this, peer, clock) = (self.clone(), peer.to_owned(), clock::now_ms());
+        if let (Some(holder), Some((copy, _))) = (holder, serving) {
+            let halted = copy.toolbox.halt(Halt {
+                subsystems: vec!["all".to_owned()],
+                emergency: true,
+                stop_epoch: self.toolboxes.engine.stop_epoch(&toolbox),
+            });
+            for call in self.toolboxes.engine.calls() {
+                if call.toolbox_id == toolbox {
+                    let (stop_id, reason) = (holder.stop_id.clone(), reason.clone());
+                    call.end(Cause::EmergencyStop { stop_id, reason });
+                }
+            }
+            self.spawn(async move {
+                let unreached = match tokio::time::timeout(HALT, halted).await {
+                    Ok(Ok(())) => None,
+                    Ok(Err(why)) => Some(why.to_string()),
+                    Err(_) => Some(format!(
+                        "its halt was not answered within {} ms",
+                        HALT.as_millis()
+                    )),
+                };
+                let done = StopDone {
+                    stop_id: holder.stop_id,
+                    clock,
+                    unreached,
+                };
+                this.stopped(&peer, &id, done, &query);
+            });
+            return;
+        }
+        let target = StopTarget::Toolboxes(vec![toolbox.clone()]);
+        let stopped = self.toolboxes.stop(&target, &reason);
+        self.spawn(async move {
+            let stopped = stopped.await;
+            let own = stopped.iter().find(|stopped| stopped.toolbox_id == toolbox);
+            let done = own.or(stopped.first()).map(|stopped| StopDone {
+                stop_id: stopped.stop_id.clone(),
+                clock,
+                unreached: stopped.unreached.clone(),
+            });
+            let done = done.unwrap_or_else(|| StopDone {
+                stop_id: String::new(),
+                clock,
+                unreached: Some("this host has no toolbox".to_owned()),
+            });
+            this.stopped(&peer, &id, done, &query);
+        });
+    }
+
+    fn stopped(&self, peer: &str, id: &str, done: StopDone, query: &Query) {
+        self.stops.lock().answered(id, &done);
+        self.reply(peer, query, &Answer::Ok(done));
+    }
+
+    /// The stop that holds a toolbox: that of everything first, because only its id lifts it.
+    pub(super) fn held_by(&self, toolbox: &str) -> Option<StopView> {
+        let engine = &self.toolboxes.engine;
+        let holder = engine.latch("all").or_else(|| engine.latch(toolbox))?;
+        Some(StopView {
+            stop_id: holder.stop_id,
+            reason: holder.reason,
+        })
+    }
+
+    /// Lifts a stop for an operator, and answers.
+    pub(super) fn lift<F>(
+        self: &Arc<Self>,
+        peer: &str,
+        right: Right,
+        query: Query,
+        lifted: impl FnOnce(Arc<Self>, String) -> F,
+    ) where
+        F: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        if right != Right::Resume {
+            let why = "only an operator lifts an emergency stop";
+            return self.refuse(peer, &query, FailureKind::PermissionError, why);
+        }
+        let lifted = lifted(self.clone(), format!("{peer} (operator)"));
+        let (this, peer) = (self.clone(), peer.to_owned());
+        self.spawn(async move {
+            let done = lifted.await.map(|()| ResumeDone {
+                clock: clock::now_ms(),
+            });
+            let done = done.map_err(|why| Failure::new(FailureKind::EmergencyStop, why));
+            this.send(&peer, &query, &Answer::from(done));
+        });
+    }
+
+    /// Lifts the stop that holds a toolbox, if it is the newest that the asker knows.
+    pub(super) async fn resume(
+        &self,
+        toolbox: &str,
+        stop_id: Option<String>,
+        by: &str,
+    ) -> Result<(), String> {
+        let engine = &self.toolboxes.engine;
+        if let Some(all) = engine.latch("all") {
+            return Err(format!(
+                "host `{host}` is stopped as a whole ({}); who may resume it there lifts that for all who use it, with `ovos-tools \
+                 fabric resume-all {host} ADDRESS {}`",
+                all.reason,
+                all.stop_id,
+                host = self.identity.name
+            ));
+        }
+        let Some(holder) = self.held_by(toolbox) else {
+            return Ok(());
+        };
+        let Some(stop_id) = stop_id else {
+            return Err(format!("stop {} came meanwhile; ask again", holder.stop_id));
+        };
+        let resumed = engine.resume(toolbox, &stop_id, by).await;
+        self.toolboxes.keep();
+        resumed.map_err(|error| error.to_string())
+    }
+
+    /// Lifts a stop wherever it holds on this host.
+    pub(super) async fn resume_all(&self, stop_id: &str, by: &str) -> Result<(), String> {
+        let resumed = self.toolboxes.engine.resume_all(stop_id, by).await;
+        self.toolboxes.keep();
+        let resumed = resumed.map_err(|error| error.to_string())?;
+        let refused: Vec<String> = resumed
+            .into_iter()
+            .filter_map(|resumed| Some(resumed.refused?.to_string()))
+            .collect();
+        if refused.is_empty() {
+            return Ok(());
+        }
+        Err(refused.join("; "))
+    }
+}

@@ -1,0 +1,56 @@
+//! `ovos-tools fabric resume-all`: lifts a stop that holds all of a host. Read [`resume_all`].
+
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use protocol::Answer;
+
+use crate::folder::Folder;
+use crate::messages::{Ask, ResumeDone, Right};
+use crate::mount::failure_of;
+use crate::mount::line::{Line, Way};
+use crate::session::endpoint;
+
+/// How long the host may take: each of its toolboxes has to agree.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Lifts a stop wherever it holds on a host.
+///
+/// # Errors
+/// The host is not reached, does not let this machine do that, or another stop holds it.
+pub(crate) fn resume_all(
+    folder: &Folder,
+    host: String,
+    address: &str,
+    stop_id: String,
+) -> Result<String, String> {
+    let identity = folder.valid_identity().map_err(|error| error.to_string())?;
+    let line = Line::new(folder.clone(), identity, host, endpoint(address)?);
+    line.open()?;
+    let (told, answer) = channel();
+    let ask = Ask::ResumeAll {
+        stop_id: stop_id.clone(),
+    };
+    line.ask(
+        Right::Resume,
+        Way::Urgent,
+        PATIENCE,
+        &ask,
+        move |answer: Option<Answer<ResumeDone>>| {
+            _ = told.send(answer);
+        },
+    );
+    let answer = answer.recv_timeout(PATIENCE).ok().flatten();
+    line.close();
+    match answer {
+        Some(Answer::Ok(_)) => Ok(format!(
+            "{stop_id} is lifted on `{}`; each service that is latched because of it resumes for itself\n",
+            line.host
+        )),
+        Some(refused) => Err(failure_of(refused).message),
+        None => Err(format!(
+            "`{}` did not answer, or does not let `{}` lift a stop: that needs the role operator there",
+            line.host, line.identity.name
+        )),
+    }
+}
