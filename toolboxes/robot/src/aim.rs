@@ -126,7 +126,9 @@ async fn found(
     if unit.model.teaches(target) {
         return Ok(None);
     }
-    if let Some(hand) = unit.places().hand(target, on) {
+    let body = unit.body(on);
+    let hand = unit.places().hand(target, (on, body.as_ref()));
+    if let Some(hand) = hand.map_err(|why| ToolError::new("RobotError", why))? {
         return Ok(Some(hand));
     }
     let seen = match unit.adapter.locate(target).and_then(|seen| seen.at) {

@@ -2,12 +2,16 @@
 //!
 //! Owns where the picture is read. Nothing is subscribed while nobody looks. Read [`look`].
 
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::task::spawn_blocking;
 use ros_graph::picture::Picture;
+use rustix::fs::OFlags;
 
 use crate::adapter::ActionOutput;
 use crate::conclude::ActionResult;
@@ -43,26 +47,31 @@ pub(crate) async fn look(
                 .as_str()
                 .unwrap_or_default()
                 .to_owned();
-            let picture = spawn_blocking(move || Picture::of(&seen.message, POINTS)).await?;
-            (picture.map_err(|error| blind(camera, &error))?, seen.age, frame)
+            let age = seen.age;
+            let picture = reading(context, move || Picture::of(&seen.message, POINTS)).await?;
+            (picture.map_err(|error| blind(camera, &error))?, Some(age), frame)
         }
         (None, Some(file)) => {
             let file = file.clone();
-            let name = camera.to_owned();
-            let read = spawn_blocking(move || of_file(&file).map_err(|why| blind(&name, &why))).await?;
-            let (picture, age) = read?;
+            let read = reading(context, move || of_file(&file)).await?;
+            let (picture, age) = read.map_err(|why| blind(camera, &why))?;
             (picture, age, camera.to_owned())
         }
         (None, None) => return Err(tool_error(unit.lacks(format!("a picture of {camera}")))),
     };
-    let output = ActionOutput::said(format!("what {camera} sees"))
+    let mut output = ActionOutput::said(format!("what {camera} sees"))
         .with("camera", camera)
         .with("frame", frame)
-        .with("age_s", (age.as_secs_f64() * 1000.0).round() / 1000.0)
         .with("width", picture.width)
         .with("height", picture.height)
         .with("original_width", picture.original.0)
         .with("original_height", picture.original.1);
+    output = match age {
+        Some(age) => output.with("age_s", (age.as_secs_f64() * 1000.0).round() / 1000.0),
+        None => output.note(format!(
+            "how old the picture of {camera} is is not known: the time of its file is unknown or in the future"
+        )),
+    };
     context
         .show(ContentKind::Image, "image/jpeg", picture.jpeg)
         .await?;
@@ -73,17 +82,49 @@ fn blind(camera: &str, why: &dyn std::fmt::Display) -> ToolError {
     ToolError::new("RobotError", format!("the camera {camera} shows nothing: {why}"))
 }
 
-fn of_file(file: &Path) -> Result<(Picture, Duration), String> {
+/// Reads a picture on a thread that may wait and compute. One is read at a time, and one whose call has ended meanwhile counts until it
+/// has been read.
+async fn reading<R: Send + 'static>(
+    context: &Context<Robots>,
+    read: impl FnOnce() -> R + Send + 'static,
+) -> Result<R, ToolError> {
+    let eyes = Arc::clone(context.toolbox().eyes());
+    let right = eyes
+        .acquire_owned()
+        .await
+        .map_err(|error| ToolError::msg(error.to_string()))?;
+    let read = spawn_blocking(move || {
+        let read = read();
+        drop(right);
+        read
+    });
+    Ok(read.await?)
+}
+
+/// The picture of a file and its age, where the file's time says it.
+fn of_file(file: &Path) -> Result<(Picture, Option<Duration>), String> {
     let named = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let known = std::fs::metadata(file).map_err(|error| named(&error))?;
+    // A pipe does not hold the thread up, and what is looked at is what is read.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(|error| named(&error))?;
+    let mut options = std::fs::OpenOptions::new();
+    let opened = options.read(true).custom_flags(flags).open(file);
+    let opened = opened.map_err(|error| named(&error))?;
+    let known = opened.metadata().map_err(|error| named(&error))?;
+    let unfit = || named(&"expected a file of at most 64 MiB");
     if !known.is_file() || known.len() > LARGEST {
-        return Err(named(&"no file of at most 64 MiB"));
+        return Err(unfit());
     }
     let age = known
         .modified()
         .ok()
         .and_then(|then| SystemTime::now().duration_since(then).ok());
-    let bytes = std::fs::read(file).map_err(|error| named(&error))?;
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    let read = opened.take(LARGEST + 1).read_to_end(&mut bytes);
+    let length = read.map_err(|error| named(&error))?;
+    if length as u64 > LARGEST {
+        return Err(unfit());
+    }
     let picture = Picture::of_file(bytes, POINTS).map_err(|error| named(&error))?;
-    Ok((picture, age.unwrap_or_default()))
+    Ok((picture, age))
 }

@@ -53,13 +53,56 @@ pub struct HandPoint {
     pub y: f64,
     /// Upwards.
     pub z: f64,
+    /// Whose arm it was. Files from before this was kept do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<Body>,
+}
+
+/// The body whose arm a point is of: a point of a simulator or of another arm is no place of this one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Body {
+    /// The kind of the robot.
+    pub kind: String,
+    /// It moved only in a simulator.
+    pub simulated: bool,
+    /// The digest of the shape of its arm.
+    pub shape: String,
 }
 
 impl HandPoint {
-    /// A point in the frame of an arm.
+    /// A point in the frame of an arm of a body.
     #[must_use]
-    pub fn new(arm: Subsystem, [x, y, z]: [f64; 3]) -> Self {
-        Self { arm, x, y, z }
+    pub fn new(arm: Subsystem, [x, y, z]: [f64; 3], of: Option<Body>) -> Self {
+        Self { arm, x, y, z, of }
+    }
+
+    /// Checks that it is a point of this body's arm.
+    ///
+    /// # Errors
+    /// It is another's, or does not say whose, with what to do.
+    pub fn check(&self, now: Option<&Body>) -> Result<(), String> {
+        let arm = self.arm;
+        let why = match (&self.of, now) {
+            (Some(of), Some(now)) if of == now => return Ok(()),
+            (_, None) => return Err(format!("{arm} cannot be sent to points now")),
+            (None, _) => "by a version that did not keep whose arm it was".to_owned(),
+            (Some(of), Some(now)) if of.simulated != now.simulated => {
+                let called = |simulated| if simulated { "a simulator" } else { "the machine" };
+                format!(
+                    "on {}, and this is {}",
+                    called(of.simulated),
+                    called(now.simulated)
+                )
+            }
+            (Some(of), Some(now)) if of.kind != now.kind => {
+                format!("on a robot of the kind {}, and this is {}", of.kind, now.kind)
+            }
+            _ => format!("with another shape of {arm} in the robot's file"),
+        };
+        Err(format!(
+            "it was remembered {why}: bring the hand there and call remember_place again"
+        ))
     }
 }
 
@@ -102,7 +145,7 @@ impl Remembered {
     pub fn shown(&self) -> Value {
         match (&self.spot, &self.hand) {
             (Some(spot), _) => spot.shown(),
-            (None, Some(HandPoint { arm, x, y, z })) => {
+            (None, Some(HandPoint { arm, x, y, z, .. })) => {
                 let mut shown = metres([*x, *y, *z]);
                 shown["arm"] = json!(arm);
                 shown
@@ -169,11 +212,25 @@ impl Places {
         })
     }
 
-    /// Where the hand of an arm was when a place of this name was remembered.
-    #[must_use]
-    pub fn hand(&self, name: &str, arm: Subsystem) -> Option<[f64; 3]> {
-        let hand = self.find(name).ok()?.hand.as_ref()?;
-        (hand.arm == arm).then_some([hand.x, hand.y, hand.z])
+    /// Where the hand of an arm was when a place of this name was remembered; `None` where no place of that hand has the name.
+    ///
+    /// # Errors
+    /// It is a place of another body than this one, see [`HandPoint::check`].
+    pub fn hand(
+        &self,
+        name: &str,
+        (arm, now): (Subsystem, Option<&Body>),
+    ) -> Result<Option<[f64; 3]>, String> {
+        let found = self.find(name).ok();
+        let Some(hand) = found
+            .and_then(|place| place.hand.as_ref())
+            .filter(|hand| hand.arm == arm)
+        else {
+            return Ok(None);
+        };
+        hand.check(now)
+            .map_err(|why| format!("{arm} does not go to {}: {why}", name.trim()))?;
+        Ok(Some([hand.x, hand.y, hand.z]))
     }
 
     /// Remembers a place, and returns the one of the same name that it replaces. Blocks.

@@ -3,6 +3,10 @@
 //! Owns how a point becomes movements of an arm, each a step like `move_arm` with its limits and its stop. An arm that sags is
 //! brought closer, and one that stays away is an error: only what the motors measure counts. Read [`bring`].
 
+use std::sync::Arc;
+
+use ovos_toolbox_sdk::tokio::task::spawn_blocking;
+
 use crate::action::{Action, Motion};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::Joint;
@@ -18,6 +22,8 @@ use crate::unit::Unit;
 const CLOSER: u32 = 4;
 /// How far a joint's goal is moved beyond its angle to bring it closer, in degrees.
 const BEYOND: f64 = 6.0;
+/// Which parts of that are tried, the largest first, where more of it would bring the arm too low once what holds it gives way.
+const PARTS: [f64; 4] = [1.0, 0.5, 0.25, 0.1];
 /// How high above a thing the hand comes first, in metres: the highest that the joints allow.
 const ABOVE: [f64; 5] = [0.1, 0.08, 0.06, 0.04, 0.03];
 /// How high a thing is lifted, in metres.
@@ -41,17 +47,12 @@ pub async fn bring(
     step: &Step,
     control: &Control,
 ) -> Result<ActionOutput, ActionError> {
-    let geometry = geometry(unit, on)?;
     let from = angles(unit, on, control).await?;
-    let joints = joints(unit, on, control).await?;
-    let search = Search {
-        shape: geometry,
-        joints: &joints,
-        fingers: None,
-    };
-    let angles = search
-        .solve(&from, (end, to), Posture::Near)
-        .map_err(|why| refused(on, to, &why))?;
+    let arm = Shaped::of(unit, on, control).await?;
+    let found = arm
+        .find(move |search| search.solve(&from, (end, to), Posture::Near))
+        .await?;
+    let angles = found.map_err(|why| refused(on, to, &why))?;
     lead(unit, on, (&angles, end), (speed, None), step, control).await
 }
 
@@ -72,10 +73,10 @@ pub async fn lead(
     control: &Control,
 ) -> Result<ActionOutput, ActionError> {
     let geometry = geometry(unit, on)?;
-    let joints = joints(unit, on, control).await?;
+    let arm = Shaped::of(unit, on, control).await?;
     let from = angles(unit, on, control).await?;
     let mut to = to.to_vec();
-    keep_hand(unit, on, &mut to, &from);
+    arm.keep_hand(&mut to, &from);
     let goal = geometry.at(end, &to);
     let within = within.unwrap_or(geometry.tolerance());
     let off = |angles: &[f64]| {
@@ -83,21 +84,16 @@ pub async fn lead(
         let square: f64 = at.iter().zip(goal).map(|(at, to)| (at - to).powi(2)).sum();
         square.sqrt()
     };
-    let search = Search {
-        shape: geometry,
-        joints: &joints,
-        fingers: None,
-    };
-    let vias: Vec<Vec<f64>> = vias(unit, on, &search, &to, (end, goal))
-        .into_iter()
-        .map(|mut via| {
-            keep_hand(unit, on, &mut via, &from);
-            via
-        })
-        .collect();
-    let way = search
-        .way(&from, &to, &vias)
-        .map_err(|why| refused(on, goal, &why))?;
+    let home = unit.model.home(on).filter(|home| home.len() == to.len());
+    let (goes, hand) = (to.clone(), arm.clone());
+    let way = arm.find(move |search| {
+        let mut vias = vias(search, home, &goes, (end, goal));
+        for via in &mut vias {
+            hand.keep_hand(via, &from);
+        }
+        search.way(&from, &goes, &vias)
+    });
+    let way = way.await?.map_err(|why| refused(on, goal, &why))?;
     let all = way.len();
     for (leg, positions) in way.into_iter().enumerate() {
         go(unit, on, positions, speed, step, control).await?;
@@ -113,16 +109,19 @@ pub async fn lead(
         if off(&there) <= within {
             break;
         }
-        // What a joint lacks is added to its goal, as far as its limits allow.
-        for (((asked, to), there), joint) in asked.iter_mut().zip(&to).zip(&there).zip(&joints) {
-            let lacks = (*asked + to - there).clamp(to - BEYOND, to + BEYOND);
-            *asked = lacks.max(joint.min).min(joint.max);
-        }
+        let Some(closer) = arm.beyond(&to, &asked, &there) else {
+            break;
+        };
+        asked = closer;
         go(unit, on, asked.clone(), speed, step, control).await?;
         there = angles(unit, on, control).await?;
     }
     let left = off(&there);
     if left > within {
+        // What it is told beyond its goal has not helped, and it would go there when what holds it gives way.
+        if asked != to {
+            go(unit, on, to.clone(), speed, step, control).await?;
+        }
         return Err(ActionError::Hardware {
             robot: unit.name.clone(),
             what: format!(
@@ -154,7 +153,7 @@ pub async fn place(
 ) -> Result<(Place, Option<String>), ActionError> {
     let geometry = geometry(unit, on)?;
     let from = angles(unit, on, control).await?;
-    let joints = joints(unit, on, control).await?;
+    let mut arm = Shaped::of(unit, on, control).await?;
     let gripper = unit.capabilities().arm(on).and_then(|arm| arm.gripper.as_ref());
     let mut note = None;
     if let Some(least) = geometry.least().map(|least| least + FINGER)
@@ -168,40 +167,59 @@ pub async fn place(
         at[2] = least;
     }
     // They come down open or around a thing, and close and open there.
-    let fingers = gripper.and_then(|gripper| {
+    arm.fingers = gripper.and_then(|gripper| {
         let part = |part: f64| gripper.open + (gripper.closed - gripper.open) * part;
         Some((gripper.joint?, [0.0, 0.25, 0.5, 0.75, 1.0].map(part).to_vec()))
     });
-    let search = Search {
-        shape: geometry,
-        joints: &joints,
-        fingers,
-    };
-    let wrong = |why| refused(on, at, &why);
-    let down = search
-        .solve(&from, (End::Grasp, at), Posture::Down)
-        .map_err(wrong)?;
-    let higher = |heights: &[f64]| {
-        heights.iter().find_map(|height| {
-            let to = [at[0], at[1], at[2] + height];
-            let angles = search.solve(&down, (End::Grasp, to), Posture::Near).ok()?;
-            search.way(&angles, &down, &[]).ok().map(|_| angles)
-        })
-    };
-    let above = higher(&ABOVE).ok_or_else(|| {
+    let found = arm.find(move |search| above_and_below(search, &from, at));
+    let place = found.await?.map_err(|why| refused(on, at, &why))?;
+    let place = place.ok_or_else(|| {
         ActionError::Refused(format!(
             "{on} cannot come down to {}: it is at the end of its reach",
             shown(at)
         ))
     })?;
+    Ok((place, note))
+}
+
+/// Where the hand goes for a point; `None` where it cannot come down to it.
+fn above_and_below(search: &Search<'_>, from: &[f64], at: [f64; 3]) -> Result<Option<Place>, ReachError> {
+    let down = search.solve(from, (End::Grasp, at), Posture::Down)?;
+    let comes_down = |above: &[f64]| search.way(above, &down, &[]).is_ok();
+    let higher = |heights: &[f64]| raised(search, &down, (End::Grasp, at), heights, &comes_down);
+    let Some(above) = higher(&ABOVE) else {
+        return Ok(None);
+    };
     let lifted = higher(&LIFTED).unwrap_or_else(|| above.clone());
-    let place = Place {
+    Ok(Some(Place {
         retracted: above.clone(),
         above,
         at: down,
         lifted,
-    };
-    Ok((place, note))
+    }))
+}
+
+/// The angles for the first of some heights above a point, the highest first, to which the joints bring the hand and which will do.
+fn raised(
+    search: &Search<'_>,
+    from: &[f64],
+    (end, at): (End, [f64; 3]),
+    heights: &[f64],
+    will_do: &dyn Fn(&[f64]) -> bool,
+) -> Option<Vec<f64>> {
+    // A height that is too far away by some distance says the same of those less than that below it.
+    let mut within = f64::INFINITY;
+    for height in heights.iter() {
+        if *height > within {
+            continue;
+        }
+        match search.solve(from, (end, [at[0], at[1], at[2] + height]), Posture::Near) {
+            Ok(angles) if will_do(&angles) => return Some(angles),
+            Err(ReachError::Away { short, .. }) => within = height - short,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Where the tip of a hand is.
@@ -221,9 +239,8 @@ pub async fn here(unit: &Unit, on: Subsystem, control: &Control) -> Result<[f64;
     Ok(geometry.at(end, &angles(unit, on, control).await?))
 }
 
-fn geometry(unit: &Unit, on: Subsystem) -> Result<&Geometry, ActionError> {
-    let geometry = unit.model.geometry(on);
-    geometry.map(AsRef::as_ref).ok_or_else(|| {
+fn geometry(unit: &Unit, on: Subsystem) -> Result<&Arc<Geometry>, ActionError> {
+    unit.model.geometry(on).ok_or_else(|| {
         unit.lacks(format!(
             "x, y, z with {on}: the robot's file has no parts.{on}.geometry"
         ))
@@ -251,14 +268,83 @@ async fn angles(unit: &Unit, on: Subsystem, control: &Control) -> Result<Vec<f64
     measured.collect()
 }
 
-/// The joints of an arm with the ranges that the machine keeps.
-async fn joints(unit: &Unit, on: Subsystem, control: &Control) -> Result<Vec<Joint>, ActionError> {
-    let mut joints = unit.capabilities().joints(on).unwrap_or_default().to_vec();
-    let ranges = unit.adapter.ranges(on, control).await?;
-    for (joint, [min, max]) in joints.iter_mut().zip(ranges.unwrap_or_default()) {
-        (joint.min, joint.max) = (joint.min.max(min), joint.max.min(max));
+/// An arm with its shape, and its joints with the ranges that the machine keeps now.
+#[derive(Clone)]
+struct Shaped {
+    robot: String,
+    shape: Arc<Geometry>,
+    joints: Vec<Joint>,
+    /// Which joint its gripper is.
+    gripper: Option<usize>,
+    fingers: Option<(usize, Vec<f64>)>,
+}
+
+impl Shaped {
+    async fn of(unit: &Unit, on: Subsystem, control: &Control) -> Result<Self, ActionError> {
+        let mut joints = unit.capabilities().joints(on).unwrap_or_default().to_vec();
+        let ranges = unit.adapter.ranges(on, control).await?;
+        for (joint, [min, max]) in joints.iter_mut().zip(ranges.unwrap_or_default()) {
+            (joint.min, joint.max) = (joint.min.max(min), joint.max.min(max));
+        }
+        let gripper = unit.capabilities().arm(on).and_then(|arm| arm.gripper.as_ref());
+        Ok(Self {
+            robot: unit.name.clone(),
+            shape: Arc::clone(geometry(unit, on)?),
+            joints,
+            gripper: gripper.and_then(|gripper| gripper.joint),
+            fingers: None,
+        })
     }
-    Ok(joints)
+
+    fn search(&self) -> Search<'_> {
+        Search {
+            shape: &self.shape,
+            joints: &self.joints,
+            fingers: self.fingers.clone(),
+        }
+    }
+
+    /// Searches on a thread that may compute for a while, so that a call that is cancelled does not wait for it.
+    async fn find<R: Send + 'static>(
+        &self,
+        find: impl FnOnce(&Search<'_>) -> R + Send + 'static,
+    ) -> Result<R, ActionError> {
+        let arm = self.clone();
+        let found = spawn_blocking(move || find(&arm.search())).await;
+        found.map_err(|error| ActionError::Hardware {
+            robot: self.robot.clone(),
+            what: format!("the search for joint angles ended early: {error}"),
+        })
+    }
+
+    /// A hand stays as it is on its way, within the range of its joint: closed, it is measured a hair beyond it.
+    fn keep_hand(&self, to: &mut [f64], from: &[f64]) {
+        let from = self.search().within(from);
+        if let Some(joint) = self.gripper
+            && let Some((to, from)) = to.get_mut(joint).zip(from.get(joint))
+        {
+            *to = *from;
+        }
+    }
+
+    /// A goal beyond the present one for an arm that is short of its position: what each joint lacks is added to its goal, as far as its
+    /// limits and the table allow. `None` where they allow nothing.
+    fn beyond(&self, to: &[f64], asked: &[f64], there: &[f64]) -> Option<Vec<f64>> {
+        let search = self.search();
+        let lacks = to.iter().zip(asked).zip(there);
+        let wanted: Vec<f64> = lacks
+            .map(|((to, asked), there)| (asked + to - there).clamp(to - BEYOND, to + BEYOND))
+            .collect();
+        let part = |part: &f64| {
+            let goal: Vec<f64> = asked
+                .iter()
+                .zip(&wanted)
+                .map(|(asked, wanted)| asked + (wanted - asked) * part)
+                .collect();
+            search.within(&goal)
+        };
+        PARTS.iter().map(part).find(|goal| search.allows(there, goal))
+    }
 }
 
 async fn go(
@@ -278,31 +364,18 @@ async fn go(
     unit.execute(&action, &control.quiet()).await.map(drop)
 }
 
-/// A hand stays as it is on its way.
-fn keep_hand(unit: &Unit, on: Subsystem, to: &mut [f64], from: &[f64]) {
-    let gripper = unit.capabilities().arm(on).and_then(|arm| arm.gripper.as_ref());
-    if let Some(joint) = gripper.and_then(|gripper| gripper.joint)
-        && let Some((to, from)) = to.get_mut(joint).zip(from.get(joint))
-    {
-        *to = *from;
-    }
-}
-
 /// Positions by which a hand may come to its goal where the straight way is too low: home, and above the goal.
 fn vias(
-    unit: &Unit,
-    on: Subsystem,
     search: &Search<'_>,
+    home: Option<Vec<f64>>,
     to: &[f64],
     (end, goal): (End, [f64; 3]),
 ) -> Vec<Vec<f64>> {
-    let above = |height: &f64| {
-        let point = [goal[0], goal[1], goal[2] + height];
-        search.solve(to, (end, point), Posture::Near).ok()
-    };
-    let mut vias: Vec<Vec<f64>> = ABOVE.iter().filter_map(above).take(1).collect();
-    vias.extend(unit.model.home(on).filter(|home| home.len() == to.len()));
-    vias
+    let above = raised(search, to, (end, goal), &ABOVE, &|_| true);
+    above
+        .into_iter()
+        .chain(home.map(|home| search.within(&home)))
+        .collect()
 }
 
 fn refused(on: Subsystem, to: [f64; 3], why: &ReachError) -> ActionError {

@@ -112,8 +112,9 @@ pub async fn answer(
             (answer, Some("the simulator's people".to_string()))
         }
     };
+    let failed = says_no(&answer);
     if tool == THINGS
-        && answer.get("success") != Some(&json!(false))
+        && !failed
         && let Err(error) = serde_json::from_value::<ThingsAnswer>(answer.clone())
     {
         return Err(ToolError::new(
@@ -127,13 +128,7 @@ pub async fn answer(
         Value::Object(data) => data,
         other => Object::from_iter([("result".to_string(), other)]),
     };
-    // A handler says so in one of these words; whatever it says there, only `true` is a success.
-    let said: Vec<&Value> = ["success", "ok", "passed"]
-        .iter()
-        .filter_map(|key| data.get(*key).filter(|said| !said.is_null()))
-        .collect();
-    let failed = said.iter().any(|said| **said != json!(true));
-    let nothing = said.is_empty() && data.values().all(Value::is_null);
+    let nothing = data.values().all(Value::is_null);
     data.shift_remove("success");
     let message = match data
         .shift_remove("message")
@@ -142,8 +137,7 @@ pub async fn answer(
         Some(Value::String(message)) => message,
         _ => String::new(),
     };
-    let wrong = data.get("error").is_some_and(|error| !error.is_null());
-    if failed || wrong || nothing {
+    if failed || nothing {
         let message = match (message.as_str(), nothing) {
             ("", true) => format!("the handler of {TOPIC} returned an empty answer for {tool}"),
             ("", false) => format!("{tool} did not work"),
@@ -157,6 +151,14 @@ pub async fn answer(
         notes: note.into_iter().collect(),
         ..ActionResult::default()
     })
+}
+
+/// Whether an answer says that it did not work. A handler says so in one of these words; whatever it says there, only `true` is a
+/// success.
+fn says_no(answer: &Value) -> bool {
+    let said = |key: &&str| answer.get(*key).filter(|said| !said.is_null());
+    let mut words = ["success", "ok", "passed"].iter().filter_map(said);
+    words.any(|said| *said != json!(true)) || said(&"error").is_some()
 }
 
 /// The keys under which a handler says where something is, in degrees from straight ahead, negative to the left.
@@ -202,6 +204,9 @@ pub async fn locate(
         question["frame"] = json!(arm);
     }
     let answer = ask(context, unit, "locate", &question).await.ok()?;
+    if says_no(&answer) {
+        return None;
+    }
     let number = |keys: &[&str]| keys.iter().find_map(|key| answer.get(*key)?.as_f64());
     let metre = |key: &str| {
         answer["position"][key]

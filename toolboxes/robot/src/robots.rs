@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::tokio::sync::Semaphore;
 use serde::de::DeserializeOwned;
 
 use crate::adapter::ActionError;
@@ -20,6 +21,9 @@ use crate::unit::Unit;
 /// thing does not wait for the timeout each time.
 const UNANSWERED: Duration = Duration::from_secs(10);
 
+/// How many pictures are read at a time, of all robots: each may take 256 MiB.
+const PICTURES: usize = 1;
+
 /// The open toolbox.
 pub struct Robots {
     units: Units<Unit>,
@@ -27,6 +31,7 @@ pub struct Robots {
     recognition_timeout: Duration,
     unanswered_since: Mutex<Option<Instant>>,
     recogniser: Arc<Recogniser>,
+    eyes: Arc<Semaphore>,
 }
 
 impl Robots {
@@ -38,6 +43,7 @@ impl Robots {
             recognition_timeout: Duration::from_millis(config.recognition_timeout_ms.clamp(100, 9_000)),
             unanswered_since: Mutex::default(),
             recogniser,
+            eyes: Arc::new(Semaphore::new(PICTURES)),
         }
     }
 
@@ -108,6 +114,12 @@ impl Robots {
     #[must_use]
     pub(crate) fn recogniser(&self) -> &Arc<Recogniser> {
         &self.recogniser
+    }
+
+    /// The right to read a picture, which a thread keeps until it has read it.
+    #[must_use]
+    pub(crate) fn eyes(&self) -> &Arc<Semaphore> {
+        &self.eyes
     }
 
     /// An emergency stop of every robot.

@@ -141,7 +141,7 @@ async fn perform(
     if let Some(done) = remembered(context, unit, on, &step).await {
         return done;
     }
-    let doubt = check_held(context, unit, on, &step)?;
+    let trouble = check_held(context, unit, on, &step)?;
     if let Step::SetTowMode { towing } = step {
         unit.memory().towing = towing;
         let said = if towing { "towing" } else { "not towing" };
@@ -199,7 +199,7 @@ async fn perform(
             .with("restore", format!("load_config name={name} write=true"));
     }
     let mut output = remember(context, unit, &step, output).await?;
-    output.notes.extend(doubt);
+    output.trouble = output.trouble.or(trouble);
     if nearer {
         let home = Step::MoveToPose {
             pose: "home".to_string(),
@@ -253,7 +253,7 @@ async fn remember_place(
     }));
     let found = if on.is_arm() {
         let at = reach::here(unit, on, &control).await.map_err(tool_error)?;
-        Remembered::of_hand(place, HandPoint::new(on, at))
+        Remembered::of_hand(place, HandPoint::new(on, at, unit.body(on)))
     } else {
         // A base that was halted or pushed measures where it is when it makes sure that it stands.
         let stands = resolve(unit, Subsystem::Base, &Step::Stop {}, None).map_err(tool_error)?;
@@ -276,13 +276,20 @@ fn listed(unit: &Unit) -> Result<ActionOutput, ToolError> {
     let shown = places.all().map_err(refused)?.map(|place| {
         let mut shown = place.shown();
         shown["place"] = json!(place.name);
-        let reachable = match (&place.spot, &place.hand) {
-            (Some(spot), _) => here.as_ref().is_some_and(|here| here.frame == spot.frame),
-            (_, hand) => hand
-                .as_ref()
-                .is_some_and(|hand| unit.capabilities().reaches(hand.arm)),
+        let reachable = match (&place.spot, &place.hand, &here) {
+            (Some(spot), _, Some(here)) if here.frame == spot.frame => Ok(()),
+            (Some(spot), _, Some(here)) => Err(format!(
+                "it was remembered in the frame {}, and the robot is in the frame {} now",
+                spot.frame, here.frame
+            )),
+            (Some(_), _, None) => Err("where the robot is now is not known".to_owned()),
+            (None, Some(hand), _) => hand.check(unit.body(hand.arm).as_ref()),
+            (None, None, _) => Err("it says nowhere".to_owned()),
         };
-        shown["reachable"] = json!(reachable);
+        shown["reachable"] = json!(reachable.is_ok());
+        if let Err(why) = reachable {
+            shown["reason"] = json!(why);
+        }
         shown
     });
     let shown: Vec<Value> = shown.collect();
@@ -292,8 +299,8 @@ fn listed(unit: &Unit) -> Result<ActionOutput, ToolError> {
         .with("position", position))
 }
 
-/// Refuses a step that needs something in the hand or the hitch where there is nothing; returns a note where the
-/// robot cannot tell.
+/// Refuses a step that needs something in the hand or the hitch where there is nothing; returns what is wrong
+/// with a success where the robot cannot tell.
 fn check_held(
     context: &Context<Robots>,
     unit: &Unit,
@@ -308,7 +315,7 @@ fn check_held(
                 format!("{on} holds nothing that could be put down"),
             )),
             None => Ok(Some(format!(
-                "{} cannot tell whether {on} held anything",
+                "{} cannot tell whether {on} held anything: look before you rely on it",
                 unit.name
             ))),
         },

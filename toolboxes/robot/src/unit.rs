@@ -17,7 +17,7 @@ use crate::adapter::{ActionError, ActionOutput, Adapter, Control};
 use crate::capability::Capabilities;
 use crate::limits;
 use crate::model::{Model, Place};
-use crate::places::Places;
+use crate::places::{Body, Places};
 use crate::spot::Spot;
 use crate::subsystem::Subsystem;
 
@@ -135,6 +135,16 @@ impl Unit {
         } else {
             subsystem.to_string()
         }
+    }
+
+    /// Whose arm this is, for the places of its hand; `None` for one that has no shape.
+    #[must_use]
+    pub fn body(&self, arm: Subsystem) -> Option<Body> {
+        Some(Body {
+            kind: self.capabilities().model.clone(),
+            simulated: self.capabilities().simulated,
+            shape: self.model.geometry(arm)?.digest().to_owned(),
+        })
     }
 
     /// The settings that tools have made.

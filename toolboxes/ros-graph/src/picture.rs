@@ -15,6 +15,9 @@ const LARGEST_SIDE: u32 = 16_384;
 /// What one picture may take while it is read, in bytes.
 const MEMORY: u64 = 256 << 20;
 
+/// The largest JPEG that is passed on as it came, in bytes.
+const SMALL: usize = 1 << 20;
+
 /// How good the JPEG is, of 100.
 const QUALITY: u8 = 80;
 
@@ -126,7 +129,7 @@ fn compressed(format: &str, data: Vec<u8>, most: u32) -> Result<Picture, Picture
         .into_dimensions()
         .map_err(|error| wrong(error.to_string()))?;
     let is_jpeg = reader()?.format() == Some(ImageFormat::Jpeg);
-    if is_jpeg && width.max(height) <= most {
+    if is_jpeg && width.max(height) <= most && bytes.len() <= SMALL {
         return Ok(Picture {
             jpeg: bytes.to_vec(),
             width,

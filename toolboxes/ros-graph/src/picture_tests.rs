@@ -101,6 +101,15 @@ fn what_is_large_is_made_small_and_a_small_jpeg_is_passed_on() {
             "{format}"
         );
     }
+    // What a camera hangs on its JPEG does not make it large.
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    let made = image::RgbImage::from_pixel(64, 48, image::Rgb([9, 99, 199]));
+    made.write_to(&mut bytes, ImageFormat::Jpeg).unwrap();
+    let bytes = [bytes.into_inner(), vec![0; 1 << 20]].concat();
+    let picture = Picture::of_file(bytes, 1024).unwrap();
+    assert_eq!((picture.width, picture.height), (64, 48));
+    assert!(picture.jpeg.len() < 10_000, "{}", picture.jpeg.len());
+    assert!(is_near(first_point(&picture), [9, 99, 199]));
     // Compressed depth has a header before its png.
     let deep = image::ImageBuffer::<image::Luma<u16>, _>::from_pixel(8, 8, image::Luma([700]));
     let mut bytes = std::io::Cursor::new(Vec::new());

@@ -83,8 +83,8 @@ impl Surroundings {
             .find(|thing| thing.name.eq_ignore_ascii_case(name))
     }
 
-    /// What lies where a hand is.
-    pub(super) fn at_hand(&self, hand: [f64; 3]) -> Option<&Thing> {
+    /// What lies where a hand is; of several the one that is called so.
+    pub(super) fn at_hand(&self, hand: [f64; 3], called: Option<&str>) -> Option<&Thing> {
         let apart = |at: [f64; 3]| {
             at.iter()
                 .zip(hand)
@@ -92,9 +92,9 @@ impl Surroundings {
                 .sum::<f64>()
                 .sqrt()
         };
-        self.things
-            .iter()
-            .find(|thing| thing.at.is_some_and(|at| apart(at) <= WITHIN))
+        let there = |thing: &&Thing| thing.at.is_some_and(|at| apart(at) <= WITHIN);
+        let wanted = called.and_then(|called| self.thing(called));
+        wanted.filter(there).or_else(|| self.things.iter().find(there))
     }
 
     /// Where a person or a thing is for a robot whose base stands here.

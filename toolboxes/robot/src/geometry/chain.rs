@@ -23,6 +23,7 @@ pub struct Geometry {
     /// The lowest that a point may be.
     pub(super) least: Option<f64>,
     pub(super) tolerance: f64,
+    digest: String,
 }
 
 /// How a joint of the arm turns a link of the URDF.
@@ -138,6 +139,7 @@ impl Geometry {
                 .map_or(Ok(tree.root()), |name| link("base", name))?,
             least: table.table.map(|height| height + table.clearance),
             tolerance: table.tolerance,
+            digest: digest(table)?,
             tree,
             tip,
             grasp,
@@ -151,6 +153,12 @@ impl Geometry {
     pub fn at(&self, end: End, angles: &[f64]) -> [f64; 3] {
         let frames = self.frames(angles);
         self.end(end, &frames).to_array()
+    }
+
+    /// What tells this shape from others: the same for the same table, whatever version wrote it down.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
     }
 
     /// How close to a point the hand has to come to be there, in metres.
@@ -208,6 +216,15 @@ impl Geometry {
         };
         frames[link].transform_point3(at)
     }
+}
+
+/// FNV-1a of the table as JSON, which keeps the order of its keys. It tells apart what differs by mistake, not by intent.
+fn digest(table: &GeometryTable) -> Result<String, String> {
+    let text = serde_json::to_string(table).map_err(|error| error.to_string())?;
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    Ok(format!("{hash:016x}"))
 }
 
 fn size(at: [f64; 3]) -> f64 {

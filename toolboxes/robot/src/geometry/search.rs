@@ -22,8 +22,10 @@ const DAMPING: f64 = 0.02;
 const IDLE: f64 = 0.02;
 /// How far apart the looks at the height on a way are, in degrees.
 const LOOK: f64 = 2.0;
-/// How much lower than where it begins an arm may come that begins below the table's clearance, in metres.
+/// How much an arm that is below the table's clearance may sink again on its way up, in metres.
 const SAG: f64 = 0.002;
+/// How far below the table's clearance an arm may begin, in metres: what sags or lies on the table is so low at most.
+const DEEP: f64 = 0.02;
 
 /// How a hand comes to a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,19 @@ pub enum ReachError {
         "{link} would be at a height of {height:.3} m there, below {least:.3} m, the least above the table"
     )]
     LinkLow {
+        /// Which link.
+        link: String,
+        /// Its height.
+        height: f64,
+        /// The least that is allowed.
+        least: f64,
+    },
+    /// The arm is too low already.
+    #[error(
+        "{link} is at a height of {height:.3} m now, more than 2 cm below {least:.3} m, the least above the table: bring the arm up \
+         with joint values first, or by hand without power, and check `table` of its file"
+    )]
+    Start {
         /// Which link.
         link: String,
         /// Its height.
@@ -112,15 +127,9 @@ impl Search<'_> {
         }
         let to = DVec3::from_array(to);
         let moving = self.shape.moving(end, from);
-        let limits: Vec<[f64; 2]> = self
-            .joints
-            .iter()
-            .zip(&self.shape.turns)
-            .map(|(joint, turn)| {
-                let [low, high] = turn.map_or([joint.min, joint.max], |turn| turn.limits);
-                [joint.min.max(low), joint.max.min(high)]
-            })
-            .collect();
+        let limits = self.limits();
+        // What stays as it is may be measured a hair beyond its limits, and nothing is commanded there.
+        let from = &self.within(from)[..];
         let mut rng = fastrand::Rng::with_seed(101);
         let mut best: Option<(f64, Vec<f64>)> = None;
         let mut closest = (f64::INFINITY, DVec3::ZERO);
@@ -129,12 +138,9 @@ impl Search<'_> {
             let mut angles = from.to_vec();
             for joint in &moving {
                 let [min, max] = limits[*joint];
-                let angle = angles[*joint];
-                angles[*joint] = if beginning == 0 {
-                    angle.max(min).min(max)
-                } else {
-                    min + rng.f64() * (max - min)
-                };
+                if beginning > 0 {
+                    angles[*joint] = min + rng.f64() * (max - min);
+                }
             }
             let (left, reached) = self.shape.descend(&mut angles, &moving, &limits, (end, to));
             if left > CLOSE {
@@ -175,47 +181,81 @@ impl Search<'_> {
         }
     }
 
+    /// The ranges within which each joint is commanded: those that it has now, and the URDF's.
+    #[must_use]
+    pub fn limits(&self) -> Vec<[f64; 2]> {
+        let both = |(joint, turn): (&Joint, &Option<Turn>)| {
+            let [low, high] = turn.map_or([joint.min, joint.max], |turn| turn.limits);
+            [joint.min.max(low), joint.max.min(high)]
+        };
+        self.joints.iter().zip(&self.shape.turns).map(both).collect()
+    }
+
+    /// The angles, each within the limits of its joint.
+    #[must_use]
+    pub fn within(&self, angles: &[f64]) -> Vec<f64> {
+        let limits = self.limits();
+        let each = angles.iter().zip(&limits);
+        each.map(|(angle, [min, max])| angle.max(*min).min(*max))
+            .collect()
+    }
+
     /// The positions through which an arm comes from one to another with every point above the table, the last one included: the
-    /// straight way, or one by `vias`.
+    /// straight way, or one by `vias`. An arm that begins too low rises and does not sink again.
     ///
     /// # Errors
-    /// There is none, with the link that comes too low on the straight way.
+    /// There is none, with the link that comes too low on the straight way, or the arm begins far too low.
     pub fn way(&self, from: &[f64], to: &[f64], vias: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, ReachError> {
         let Some(least) = self.shape.least else {
             return Ok(vec![to.to_vec()]);
         };
-        let straight = self.lowest_between(from, to);
-        // An arm that lies on the table may leave it.
-        let floor = least.min(self.lowest(from).height - SAG);
-        let above = |one: &[f64], other: &[f64], floor: f64| self.lowest_between(one, other).height >= floor;
-        if straight.height >= floor {
-            return Ok(vec![to.to_vec()]);
+        let Lowest { link, height } = self.lowest(from);
+        if height < least - DEEP {
+            return Err(ReachError::Start { link, height, least });
         }
-        let one = vias
-            .iter()
-            .find(|via| above(from, via, floor) && above(via, to, least));
-        if let Some(via) = one {
-            return Ok(vec![via.clone(), to.to_vec()]);
+        let Lowest { link, height } = self.lowest(to);
+        if height < least {
+            return Err(ReachError::LinkLow { link, height, least });
         }
-        let two = vias
+        let Lowest { link, height } = match self.climb(from, to, f64::NEG_INFINITY) {
+            Ok(_) => return Ok(vec![to.to_vec()]),
+            Err(lowest) => lowest,
+        };
+        let ends = |floor: f64, via: &[f64]| self.climb(via, to, floor).is_ok();
+        let firsts: Vec<(&Vec<f64>, f64)> = vias
             .iter()
-            .flat_map(|first| vias.iter().map(move |second| (first, second)));
-        let mut two = two.filter(|(first, second)| {
-            above(from, first, floor) && above(first, second, least) && above(second, to, least)
+            .filter_map(|via| Some((via, self.climb(from, via, f64::NEG_INFINITY).ok()?)))
+            .collect();
+        if let Some((via, _)) = firsts.iter().find(|(via, floor)| ends(*floor, via)) {
+            return Ok(vec![(*via).clone(), to.to_vec()]);
+        }
+        let two = firsts
+            .iter()
+            .flat_map(|(first, floor)| vias.iter().map(move |second| (*first, *floor, second)));
+        let mut two = two.filter(|(first, floor, second)| {
+            self.climb(first, second, *floor)
+                .is_ok_and(|floor| ends(floor, second))
         });
         match two.next() {
-            Some((first, second)) => Ok(vec![first.clone(), second.clone(), to.to_vec()]),
-            None => Err(ReachError::Way {
-                link: straight.link,
-                height: straight.height,
-                least,
-            }),
+            Some((first, _, second)) => Ok(vec![first.clone(), second.clone(), to.to_vec()]),
+            None => Err(ReachError::Way { link, height, least }),
         }
     }
 
-    /// The lowest point of an arm on the straight way between two positions, on which the joints arrive together.
+    /// Whether an arm may be told to go straight from where it is to a position beyond its goal: the position itself and the way there
+    /// are above the table, so that it stays there when what holds it gives way.
     #[must_use]
-    pub fn lowest_between(&self, from: &[f64], to: &[f64]) -> Lowest {
+    pub fn allows(&self, from: &[f64], to: &[f64]) -> bool {
+        self.way(from, to, &[]).is_ok()
+    }
+
+    /// Goes the straight way between two positions, on which the joints arrive together, above a floor that rises with the arm up to the
+    /// clearance: what was too low may rise and does not sink again. Returns the floor at its end.
+    ///
+    /// # Errors
+    /// The point that comes below it first.
+    fn climb(&self, from: &[f64], to: &[f64], floor: f64) -> Result<f64, Lowest> {
+        let least = self.shape.least.unwrap_or(f64::NEG_INFINITY);
         let travel = from
             .iter()
             .zip(to)
@@ -227,17 +267,19 @@ impl Search<'_> {
             reason = "a few hundred at most"
         )]
         let looks = (travel / LOOK).ceil().clamp(1.0, 1000.0) as u32;
-        let looked = (0..=looks).map(|look| {
+        (0..=looks).try_fold(floor, |floor, look| {
             let part = f64::from(look) / f64::from(looks);
             let between: Vec<f64> = from
                 .iter()
                 .zip(to)
                 .map(|(from, to)| from + (to - from) * part)
                 .collect();
-            self.lowest(&between)
-        });
-        let lowest = looked.min_by(|a, b| a.height.total_cmp(&b.height));
-        lowest.unwrap_or_else(|| self.lowest(to))
+            let lowest = self.lowest(&between);
+            match lowest.height < floor {
+                true => Err(lowest),
+                false => Ok(floor.max(least.min(lowest.height - SAG))),
+            }
+        })
     }
 
     /// The lowest point of the arm, however the fingers are.

@@ -147,7 +147,7 @@ fn move_arm(unit: &Unit, args: MoveArm) -> Planned<'_> {
     if let [arm] = arms[..]
         && angles.is_none()
         && unit.model.pose_of(&pose, arm).is_none()
-        && let Some(at) = unit.places().hand(&pose, arm)
+        && let Some(at) = hand_place(unit, &pose, arm)?
     {
         return to_point(unit, &arms, (at, true), speed);
     }
@@ -174,6 +174,12 @@ fn move_arm(unit: &Unit, args: MoveArm) -> Planned<'_> {
         arms.into_iter()
             .map(|arm| on(arm, 15.0, step()).lasting(farthest_seconds(unit, arm, speed))),
     ))
+}
+
+fn hand_place(unit: &Unit, name: &str, arm: Subsystem) -> Result<Option<[f64; 3]>, ToolError> {
+    let body = unit.body(arm);
+    let found = unit.places().hand(name, (arm, body.as_ref()));
+    found.map_err(|why| tool_error(ActionError::Refused(why)))
 }
 
 /// To a point in the frame of an arm's base, with the tip, or with what is between the fingers.

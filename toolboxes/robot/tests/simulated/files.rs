@@ -194,6 +194,32 @@ fn the_files_on_the_page_are_robots() {
     assert!(beyond.is_err(), "{beyond:?}");
 }
 
+#[test]
+fn a_hand_that_closes_on_another_thing_has_not_picked_the_one_that_was_asked_for() {
+    let things = json!([
+        {"name": "cup", "bearing": 10, "at": [0.24, -0.04, 0.04]},
+        {"name": "ball", "bearing": -20, "at": [0.22, 0.1, 0.04]},
+    ]);
+    let robots =
+        json!({"arm": {"kind": "so101", "simulated": true, "sim": {"time_scale": 50, "objects": things}}});
+    let harness = Harness::open::<Robots>(json!({"robots": robots, "recognition_timeout_ms": 100})).unwrap();
+    for (object, wrong, said) in [
+        ("cup", true, "has closed on ball, not on cup"),
+        ("ball", false, ""),
+        // No thing has that name: it is that of the place.
+        ("corner", false, "has closed on is called ball"),
+    ] {
+        let there = json!({"object": object, "x": 0.22, "y": 0.1, "z": 0.04});
+        let picked = harness.invoke("pick_object", there).unwrap();
+        assert!(
+            picked["success"] == !wrong && picked.to_string().contains(said),
+            "{object}: {picked:#}"
+        );
+        let opened = harness.invoke("gripper", json!({"arm": "right", "action": "open"}));
+        assert_eq!(opened.unwrap()["success"], true);
+    }
+}
+
 /// The owner's driver, over simulated servos: what a hand reaches for is in its way, and a stop stops.
 #[test]
 fn a_rehearsal_holds_things_drives_and_stops() {
@@ -341,6 +367,34 @@ fn a_camera_shows_the_file_that_another_program_writes() {
         .unwrap_err()
         .to_string();
     assert!(unknown.contains("did you mean desk?"), "{unknown}");
+    // A time that is to come says nothing of the age.
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
+    let written = std::fs::File::options().write(true).open(&file).unwrap();
+    written.set_modified(later).unwrap();
+    let seen = robot.invoke("look", json!({})).unwrap();
+    assert!(
+        seen["success"] == true
+            && seen["data"].get("age_s").is_none()
+            && seen["data"]["notes"].to_string().contains("in the future"),
+        "{seen:#}"
+    );
+    // Neither what is no file nor what is too large holds it up.
+    written.set_len((64 << 20) + 1).unwrap();
+    for is_pipe in [false, true] {
+        if is_pipe {
+            std::fs::remove_file(&file).unwrap();
+            let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
+            assert!(made.success());
+        }
+        let blind = robot.invoke("look", json!({})).unwrap();
+        assert!(
+            blind["success"] == false
+                && blind["message"]
+                    .to_string()
+                    .contains("expected a file of at most 64 MiB"),
+            "{blind:#}"
+        );
+    }
     // A robot without one has no eyes.
     let blind = Harness::open::<Robots>(json!({})).unwrap();
     assert!(!names(&blind).iter().any(|name| name == "look"));

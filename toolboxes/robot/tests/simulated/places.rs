@@ -144,6 +144,63 @@ fn a_place_that_cannot_be_reached_says_why() {
 }
 
 #[test]
+fn a_place_of_a_hand_is_one_of_that_arm_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let so101 = json!({"kind": "so101", "simulated": true, "sim": {"time_scale": 50}});
+    let robot = opened(folder.path(), &so101);
+    // Without power it sinks.
+    done(&robot, "move_arm", json!({"arm": "right", "position": "home"}));
+    done(&robot, "remember_place", json!({"place": "Tray"}));
+    let list = done(&robot, "list_places", json!({}));
+    assert_eq!(list["places"][0]["reachable"], true, "{list:#}");
+    done(&robot, "move_arm", json!({"arm": "right", "position": "tray"}));
+    assert!(robot.close().is_clean());
+    let file = folder.path().join("kiwi/places.json");
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let with = |key: &str, value: Value| {
+        let mut changed = kept.clone();
+        changed["places"][0]["hand"]["of"][key] = value;
+        changed
+    };
+    let mut unknown = kept.clone();
+    unknown["places"][0]["hand"].as_object_mut().unwrap().remove("of");
+    for (kept, why) in [
+        (unknown, "did not keep whose arm it was"),
+        (
+            with("simulated", json!(false)),
+            "on the machine, and this is a simulator",
+        ),
+        (with("shape", json!("0")), "with another shape of right_arm"),
+        (
+            with("kind", json!("so100")),
+            "of the kind so100, and this is so101",
+        ),
+    ] {
+        std::fs::write(&file, kept.to_string()).unwrap();
+        let robot = opened(folder.path(), &so101);
+        let list = done(&robot, "list_places", json!({}));
+        let place = &list["places"][0];
+        assert!(
+            place["reachable"] == false && place["reason"].to_string().contains(why),
+            "{why}: {list:#}"
+        );
+        for (tool, args) in [
+            ("move_arm", json!({"arm": "right", "position": "tray"})),
+            ("pick_object", json!({"object": "tray", "hand": "right"})),
+            ("place_object", json!({"location": "tray", "hand": "right"})),
+        ] {
+            let said = robot
+                .invoke(tool, args)
+                .map_or_else(|e| e.to_string(), |done| done["message"].to_string());
+            assert!(
+                said.contains(why) && said.contains("call remember_place again"),
+                "{tool}: {said}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_robot_that_does_not_know_where_it_is_has_no_places() {
     for (kind, there) in [
         ("so101", false),

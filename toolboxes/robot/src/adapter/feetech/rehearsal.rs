@@ -17,7 +17,7 @@ use super::layout::Layout;
 use super::odometry::Odometry;
 use super::servo::{Servo, exact, round};
 use crate::action::{Action, Motion};
-use crate::adapter::around::{FRAME, Fault, Place, SimConfig, Surroundings};
+use crate::adapter::around::{FRAME, Fault, Place, SimConfig, Surroundings, Thing};
 use crate::adapter::feetech::Feetech;
 use crate::adapter::{ActionError, ActionOutput, Adapter, BackendState, Control, Notice, Notify, Sighting};
 use crate::capability::{BusName, Capabilities};
@@ -49,6 +49,8 @@ pub(super) struct Rehearsal {
     /// The hitch holds the charger.
     docked: AtomicBool,
     faults: Vec<Fault>,
+    /// What each hand has reached for.
+    reached: Mutex<BTreeMap<Subsystem, String>>,
     /// The arms that can be sent to points.
     shapes: BTreeMap<Subsystem, Arc<Geometry>>,
 }
@@ -70,7 +72,10 @@ impl Rehearsal {
         for bus in [BusName::Left, BusName::Right] {
             let simulated = layout.motors(bus).into_iter();
             let simulated = simulated.map(|motor| match layout.servo(bus, motor.id) {
-                Some(joint) => at_home(joint),
+                Some(joint) => {
+                    let shape = robot.model.geometry(joint.subsystem);
+                    at_home(joint, shape.is_some_and(|shape| shape.least().is_some()))
+                }
                 None => wheel(motor.id),
             });
             let (world, servos_of) = (Arc::clone(&around), Arc::clone(&layout));
@@ -107,6 +112,7 @@ impl Rehearsal {
             base: Mutex::default(),
             docked: AtomicBool::new(false),
             faults: world.faults.clone(),
+            reached: Mutex::default(),
             shapes: [Subsystem::LeftArm, Subsystem::RightArm]
                 .into_iter()
                 .filter_map(|arm| Some((arm, Arc::clone(robot.model.geometry(arm)?))))
@@ -162,6 +168,30 @@ impl Rehearsal {
         Some(shape.at(End::Grasp, &angles.collect::<Option<Vec<f64>>>()?))
     }
 
+    /// What lies where a hand is, and so in it once it closes.
+    fn in_hand(&self, on: Subsystem) -> Option<&Thing> {
+        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let called = reached.get(&on).map(String::as_str);
+        self.around.at_hand(self.hand_at(on)?, called)
+    }
+
+    /// Whether a hand that has closed on something has closed on what it reached for: a thing of another name is not that. A name that
+    /// no thing has is that of a place.
+    fn check_thing(&self, on: Subsystem, done: ActionOutput) -> Result<ActionOutput, ActionError> {
+        let Some(thing) = self.shapes.get(&on).and_then(|_| self.in_hand(on)) else {
+            return Ok(done);
+        };
+        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        match reached.get(&on).and_then(|called| self.around.thing(called)) {
+            Some(wanted) if wanted.name != thing.name => Err(ActionError::Refused(format!(
+                "{on} has closed on {}, not on {}",
+                thing.name, wanted.name
+            ))),
+            Some(_) => Ok(done),
+            None => Ok(done.note(format!("what {on} has closed on is called {}", thing.name))),
+        }
+    }
+
     /// What an action finds in its way.
     fn prepare(&self, action: &Action) {
         let (layout, on) = (&self.robot.layout, action.subsystem);
@@ -171,7 +201,7 @@ impl Rehearsal {
                 (Step::Grasp { .. } | Step::Gripper { action: Grip::Close }, _)
                     if self.shapes.contains_key(&on) =>
                 {
-                    Some(self.hand_at(on).and_then(|at| self.around.at_hand(at)).is_some())
+                    Some(self.in_hand(on).is_some())
                 }
                 (_, Some(_)) if self.shapes.contains_key(&on) => None,
                 (Step::Approach { target }, _) => Some(self.around.thing(target).is_some()),
@@ -211,8 +241,15 @@ impl Rehearsal {
             }
             _ => {}
         }
+        if let Some((target, _)) = action.step.reach() {
+            let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+            reached.insert(action.subsystem, target.to_owned());
+        }
         self.prepare(action);
-        let done = self.robot.execute(action, control).await?;
+        let mut done = self.robot.execute(action, control).await?;
+        if matches!(action.step, Step::Grasp { .. }) {
+            done = self.check_thing(action.subsystem, done)?;
+        }
         if let Step::Hitch { action, .. } = &action.step {
             self.docked.store(*action == HitchAction::Dock, Ordering::SeqCst);
         }
@@ -308,14 +345,15 @@ fn break_down(
     }
 }
 
-/// The servo of a joint at its home.
-fn at_home(joint: &Servo) -> SimulatedServo {
+/// The servo of a joint at its home. An arm that stands on a table does not sink: nothing simulates the table on which it would come to
+/// lie.
+fn at_home(joint: &Servo, on_table: bool) -> SimulatedServo {
     let steps = u16::try_from(joint.steps(joint.home)).unwrap_or(2048);
     let mut servo = SimulatedServo::new(joint.id).at(steps);
     servo.set_word(register::GOAL_POSITION, steps);
     let (low, high) = ends(joint);
     servo.block(low, high);
-    if joint.subsystem.is_arm() && joint.name == "shoulder" {
+    if joint.subsystem.is_arm() && joint.name == "shoulder" && !on_table {
         servo.weigh(ARM.copysign(joint.scale));
     }
     servo
