@@ -161,6 +161,8 @@ fn a_machine_without_a_browser_is_signed_in_with_a_code() {
     assert!(yes.status.success(), "{yes:?}");
     let said = signing_in.finish();
     assert!(said.contains("Signed in: codes lists 1 tools"), "{said}");
+    let told = format!("Signing in at the issuer http://127.0.0.1:{port}; tokens come from 127.0.0.1.");
+    assert!(said.contains(&told), "{said}");
     scene.client.ask("ovos.tools.reload", &json!({}));
     scene.until("codes", "ready");
     assert!(scene.call("codes", "who", &json!({}))["result"].is_object());
@@ -185,6 +187,26 @@ fn a_machine_without_a_browser_is_signed_in_with_a_code() {
             &["--client-id", "x", "--client-secret-env", "NOT_THERE"],
             "there is no variable `NOT_THERE`",
         ),
+        // A secret goes to the issuer that it is for, and to no other that a server names.
+        (
+            &["--client-id", "x", "--client-secret-env", "SECRET"],
+            &format!("sign in with --issuer http://127.0.0.1:{port}"),
+        ),
+        (
+            &[
+                "--client-id",
+                "x",
+                "--client-secret-env",
+                "SECRET",
+                "--issuer",
+                "https://other.test",
+            ],
+            "another issuer than https://other.test, to which nothing was sent",
+        ),
+        (
+            &["--issuer", "https://other.test"],
+            "another issuer than https://other.test",
+        ),
         (&["--code"], "expected --config FILE"),
     ] {
         fs::remove_file(&file).ok();
@@ -192,6 +214,7 @@ fn a_machine_without_a_browser_is_signed_in_with_a_code() {
         let out = command
             .args(["mounts", "sign-in", "codes"])
             .args(words)
+            .env("SECRET", "the-secret-of-x")
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&out.stderr);
