@@ -132,7 +132,7 @@ mod tests {
                 Some("https://a.test/%1B[2J%07%C3%A9"),
                 true,
             ),
-            ("https://bü.test/", Some("https://xn--b-yga.test/"), true),
+            ("https://bü.test/", Some("https://xn--b-eha.test/"), true),
             ("https://good.test@evil.test/", None, false),
             ("file:///etc/passwd", None, false),
             ("javascript:alert(1)", None, false),
