@@ -19,6 +19,7 @@ const RESUME: &str = "ovos.tools.schedule.resume";
 
 /// The topics of OVOS's scheduler.
 const SCHEDULE_EVENT: &str = "mycroft.scheduler.schedule_event";
+const UPDATE_EVENT: &str = "mycroft.scheduler.update_event";
 const LIST_EVENTS: &str = "mycroft.scheduler.list_events";
 const WAITING: &str = "waiting for mycroft.scheduler";
 
@@ -368,9 +369,11 @@ fn messages_survive_a_killed_door_and_are_sent_once() {
         .client
         .send(SCHEDULE_EVENT, &message("demo.skill:soon", in_seconds(2.0)));
     // What tools do is decided on when it is due, which a message of this kind is not.
-    stage
-        .client
-        .send(SCHEDULE_EVENT, &message("ovos.tools.invoke", in_seconds(0.0)));
+    for topic in ["ovos.tools.invoke", "ovos.persona.tools.call"] {
+        stage
+            .client
+            .send(SCHEDULE_EVENT, &message(topic, in_seconds(0.0)));
+    }
     let listed = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
     assert_eq!(listed.as_object().map(serde_json::Map::len), Some(1), "{listed}");
     door.kill();
@@ -390,6 +393,56 @@ fn messages_survive_a_killed_door_and_are_sent_once() {
     }
     let listed = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
     assert_eq!(listed.as_object().map(serde_json::Map::len), Some(20), "{listed}");
+}
+
+/// A stop holds for what is said to OVOS later, too; a reminder of a skill is sent all the same.
+#[test]
+fn what_is_said_later_is_suspended_by_a_stop_and_a_reminder_is_not() {
+    for topic in ["ovos.stop", "ovos.tools.stop"] {
+        let mut stage = Stage::of_ovos();
+        let _door = stage.door_that(WAITING);
+        for (event, skill) in [
+            ("recognizer_loop:utterance", "none"),
+            ("demo.skill:tea", "demo.skill"),
+        ] {
+            let data = json!({
+                "event": event, "time": in_seconds(3.0), "repeat": 60, "data": {"utterances": ["wave"]},
+            });
+            let asked = json!({"type": SCHEDULE_EVENT, "data": data, "context": {"skill_id": skill}});
+            stage.client.send_text(&asked.to_string());
+        }
+        // The bounds of a message hold for its change, too.
+        for (length, is_taken) in [(100, true), (17_000, false)] {
+            let update = json!({"event": "demo.skill:tea", "data": {"n": "x".repeat(length)}});
+            stage.client.send(UPDATE_EVENT, &update);
+            let listed = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
+            let kept = listed["demo.skill:tea"][0][2]["n"].as_str().map(str::len);
+            assert_eq!(kept == Some(length), is_taken, "{length}: {kept:?}");
+        }
+        stage.client.send(topic, &json!({}));
+        let suspended = stage.event("schedules_suspended");
+        assert_eq!(suspended["count"], 1, "{suspended}");
+        let (mut is_reminded, mut missed) = (false, None);
+        stage
+            .client
+            .until("a reminder, and a word about the rest", |frame| {
+                assert_ne!(frame["type"], "recognizer_loop:utterance", "{topic}: {frame}");
+                is_reminded |= frame["type"] == "demo.skill:tea";
+                if frame["data"]["kind"] == "schedule_missed" {
+                    missed = Some(frame["data"]["data"].clone());
+                }
+                (is_reminded && missed.is_some()).then_some(())
+            });
+        let missed = missed.unwrap_or_default();
+        assert_eq!(
+            missed["schedule_id"], "ovos:recognizer_loop:utterance",
+            "{missed}"
+        );
+        assert_eq!(
+            stage.client.ask(RESUME, &json!({"schedule_id": "all"})),
+            json!({"resumed": 1})
+        );
+    }
 }
 
 /// Of two schedulers on a bus the one that is there answers, whichever it is.

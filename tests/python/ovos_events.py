@@ -6,7 +6,7 @@ import sys
 import time
 from collections import defaultdict
 from datetime import datetime, timedelta, timezone
-from threading import Event
+from threading import Condition, Event
 
 from ovos_bus_client import Message, MessageBusClient
 from ovos_bus_client.apis.events import EventSchedulerInterface
@@ -24,12 +24,21 @@ if sys.argv[2:]:
     Event().wait()
 
 heard = defaultdict(list)
+more = Condition()
 
 
 def hear(text):
     message = Message.deserialize(text)
     if message.msg_type.startswith(("demo.skill:", "plain")):
-        heard[message.msg_type].append((time.time(), message))
+        with more:
+            heard[message.msg_type].append((time.time(), message))
+            more.notify_all()
+
+
+def until(name, times):
+    """Waits until a message was heard so often."""
+    with more:
+        assert more.wait_for(lambda: len(heard[name]) >= times, 30), (name, times, list(heard))
 
 
 bus.on("message", hear)
@@ -103,12 +112,14 @@ def status(name):
 left = skill.get_scheduled_event_status("hour")
 assert 3590 < left <= 3600, left
 said = {"status": [status(f"demo.skill:{name}") for name in ("hour", "hours", "cancelled", "often")] + [status("plain.past_repeat")]}
-time.sleep(max(0.0, begun + 2.9 - time.time()))
+until("demo.skill:often", 3)
 skill.cancel_scheduled_event("often")
 listed = bus.wait_for_response(Message("mycroft.scheduler.list_events"), "mycroft.scheduler.list_events.response", timeout=5)
 said["listed"] = {name: [shown(entry) for entry in entries]
                   for name, entries in sorted(listed.data["scheduled_events"].items()) if name != "demo.skill:often"}
-time.sleep(1.2)
+# What is due after the next time of the one that was cancelled.
+raw(event="plain.end", time=begun + 4.2)
+until("plain.end", 1)
 said["heard"] = {
     name: [{
         "data": message.data, "kept": message.context.get("kept"), "skill": message.context.get("skill_id"),

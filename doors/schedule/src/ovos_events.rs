@@ -28,7 +28,10 @@ pub(crate) const STATUS_PREFIX: &str = "mycroft.event_status.callback.";
 const ID_PREFIX: &str = "ovos:";
 
 /// The topics of tools, which are called later by `ovos.tools.schedule`: only that decides on a call when it is due.
-const TOOLS: &str = "ovos.tools.";
+const TOOLS: [&str; 2] = ["ovos.tools.", "ovos.persona.tools."];
+
+/// Topics that stand for no skill, although they look like it: what is said to OVOS makes it act.
+const SAID: &str = "recognizer_loop";
 
 /// The longest data and the longest context of a message, in bytes of JSON.
 const LONGEST: usize = 16_384;
@@ -43,18 +46,30 @@ fn skill_of(event: &str) -> &str {
     event.split_once(':').map_or("legacy", |(skill, _)| skill)
 }
 
+/// Whether a message is a reminder: one that a skill sends to itself, under its own id, as the published interface of skills does it. Any other
+/// may make OVOS act, as words, the question to a persona and the intent of another skill do.
+fn is_reminder(event: &str, context: &Object) -> bool {
+    let skill = event.split_once(':').map(|(skill, _)| skill);
+    skill.is_some_and(|skill| skill != SAID && context.get("skill_id").and_then(Value::as_str) == Some(skill))
+}
+
 /// The schedule that a request asks for.
 ///
 /// # Errors
 /// What is wrong with the request. The sender is not told: these topics have no answer.
-pub(crate) fn read(data: &Object, context: &Object, now: Millis) -> Result<Schedule, String> {
+pub(crate) fn read(
+    data: &Object,
+    context: &Object,
+    session_id: Option<&str>,
+    now: Millis,
+) -> Result<Schedule, String> {
     let event = named(data, "event")?;
     // A message of another type is not taken by the bus client of OVOS.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".:_-".contains(&byte);
     if !event.bytes().all(is_plain) {
         return Err("event: expected letters, digits, `.`, `:`, `_` and `-`".to_owned());
     }
-    if event.starts_with(TOOLS) {
+    if TOOLS.iter().any(|tools| event.starts_with(tools)) {
         return Err("tools are called later by ovos.tools.schedule".to_owned());
     }
     let farthest = When::farthest(now);
@@ -75,21 +90,18 @@ pub(crate) fn read(data: &Object, context: &Object, now: Millis) -> Result<Sched
     let message = ScheduledMessage {
         event: event.to_owned(),
         data: payload(data)?,
-        context: context.clone(),
+        context: bounded("context", context)?.clone(),
     };
-    if json!(message.data).to_string().len() > LONGEST || json!(context).to_string().len() > LONGEST {
-        return Err(format!("data and context: expected at most {LONGEST} bytes each"));
-    }
     Ok(Schedule {
         schedule_id: id_of(event),
         title: String::new(),
         when,
         what: What::Message(message),
-        // A stop is for what moves; a reminder is not stopped by it.
-        reads: true,
+        // A stop is for what may move; a reminder is not stopped by it.
+        reads: is_reminder(event, context),
         asker: format!("skill {}", skill_of(event)),
         on_behalf: Value::Null,
-        session_id: None,
+        session_id: session_id.map(str::to_owned),
         times: None,
         next_ms: Some(first_ms),
         last_ms: None,
@@ -115,13 +127,20 @@ pub(crate) fn named<'a>(data: &'a Object, key: &str) -> Result<&'a str, String> 
 /// The data of a message in a request.
 ///
 /// # Errors
-/// It is no object.
+/// It is no object, or too long.
 pub(crate) fn payload(data: &Object) -> Result<Object, String> {
     match data.get("data") {
         None | Some(Value::Null) => Ok(Object::new()),
-        Some(Value::Object(payload)) => Ok(payload.clone()),
+        Some(Value::Object(payload)) => bounded("data", payload).cloned(),
         Some(_) => Err("data: expected an object".to_owned()),
     }
+}
+
+fn bounded<'a>(key: &str, part: &'a Object) -> Result<&'a Object, String> {
+    let is_short = json!(part).to_string().len() <= LONGEST;
+    is_short
+        .then_some(part)
+        .ok_or_else(|| format!("{key}: expected at most {LONGEST} bytes"))
 }
 
 /// The message that is sent for a time.

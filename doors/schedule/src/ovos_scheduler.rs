@@ -115,12 +115,8 @@ impl OvosScheduler {
     }
 
     /// Sends no messages for this reason, or sends them again.
-    fn suspend(&self, why: Option<&str>) {
-        let mut table = self.timetable.table.lock();
-        if table.suspend_messages(why) {
-            // It holds in this process in any case.
-            _ = self.timetable.keep(&table);
-        }
+    fn suspend(&self, why: Option<&'static str>) {
+        self.timetable.table.lock().hold_messages(why);
     }
 
     fn carry_out(&self, request: &Request) -> Result<(), String> {
@@ -131,7 +127,7 @@ impl OvosScheduler {
         let client = &self.timetable.door.client;
         match request.topic() {
             ADD => {
-                let schedule = ovos_events::read(data, request.context(), now())?;
+                let schedule = ovos_events::read(data, request.context(), request.session_id(), now())?;
                 let mut table = self.timetable.table.lock();
                 table.replace(schedule, &Local).map_err(|full| full.to_string())?;
                 self.timetable.keep(&table)

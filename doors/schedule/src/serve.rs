@@ -278,7 +278,7 @@ impl Scheduler {
             LIST => {
                 let table = self.timetable.table.lock();
                 let mine = table.all().filter(|schedule| sees(&asker, schedule));
-                let schedules: Vec<Value> = mine.map(described).collect();
+                let schedules: Vec<Value> = mine.map(|schedule| described(&table, schedule)).collect();
                 Ok(json!({ "schedules": schedules }))
             }
             CANCEL => {
@@ -381,7 +381,8 @@ impl Scheduler {
             table.cancel(&id);
             return Err(error);
         }
-        Ok(table.find(&id).map(described).unwrap_or_default())
+        let added = table.find(&id).map(|schedule| described(&table, schedule));
+        Ok(added.unwrap_or_default())
     }
 }
 
@@ -391,7 +392,7 @@ fn sees(asker: &Asker, schedule: &Schedule) -> bool {
     is_of_bus || asker.to_string() == schedule.asker
 }
 
-fn described(schedule: &Schedule) -> Value {
+fn described(table: &Table, schedule: &Schedule) -> Value {
     let upcoming = match schedule.next_ms {
         Some(next) => {
             let mut upcoming = vec![next];
@@ -409,7 +410,7 @@ fn described(schedule: &Schedule) -> Value {
     let mut said = json!({
         "schedule_id": schedule.schedule_id, "title": schedule.title, "asker": schedule.asker, "next": upcoming,
         "fired": schedule.fired, "last": schedule.last_ms.map(text_of), "outcome": schedule.outcome,
-        "suspended": schedule.suspended, "running": schedule.firing_ms.is_some(), "when": schedule.when,
+        "suspended": table.suspended(schedule), "running": schedule.firing_ms.is_some(), "when": schedule.when,
     });
     match &schedule.what {
         What::Call(call) => said["call"] = json!(call),

@@ -102,6 +102,9 @@ pub(crate) struct Table {
     schedules: BTreeMap<String, Schedule>,
     /// What the clock showed last.
     seen_ms: Millis,
+    /// Why no message is sent at present, whatever a person resumes.
+    #[serde(skip)]
+    messages_held: Option<&'static str>,
 }
 
 impl Table {
@@ -126,7 +129,8 @@ impl Table {
         Ok(())
     }
 
-    /// Takes a message, in place of one with its id. What was sent for a time is not sent for it again; a time that has passed is due.
+    /// Takes a message, in place of one with its id. What was sent for a time is not sent for it again; a time that has passed is due; and what
+    /// a stop has suspended stays so.
     ///
     /// # Errors
     /// There are too many, or it is never due.
@@ -136,6 +140,9 @@ impl Table {
             Some(before) => {
                 schedule.last_ms = before.last_ms;
                 schedule.fired = before.fired;
+                if !schedule.reads {
+                    schedule.suspended.clone_from(&before.suspended);
+                }
                 if let Some(last) = before.last_ms.filter(|last| schedule.next_ms <= Some(*last)) {
                     schedule.next_ms = schedule.when.next(last, zone);
                 }
@@ -174,17 +181,14 @@ impl Table {
         }
     }
 
-    /// Suspends the messages, or lets them be sent again. Returns whether that changed anything.
-    pub(crate) fn suspend_messages(&mut self, why: Option<&str>) -> bool {
-        let mut changed = false;
-        for schedule in self.schedules.values_mut() {
-            let is_message = matches!(schedule.what, What::Message(_));
-            if is_message && schedule.suspended.as_deref() != why {
-                schedule.suspended = why.map(str::to_owned);
-                changed = true;
-            }
-        }
-        changed
+    /// Sends no messages for this reason, or sends them again. What a stop has suspended stays so.
+    pub(crate) fn hold_messages(&mut self, why: Option<&'static str>) {
+        self.messages_held = why;
+    }
+
+    /// Why a schedule does not fire at present.
+    pub(crate) fn suspended<'a>(&'a self, schedule: &'a Schedule) -> Option<&'a str> {
+        idle(schedule, self.messages_held)
     }
 
     /// All of them, in the order of their ids.
@@ -216,7 +220,8 @@ impl Table {
             let Some(due_ms) = schedule.next_ms.filter(|due| *due <= now) else {
                 continue;
             };
-            if matches!(schedule.what, What::Message(_)) && schedule.suspended.is_none() {
+            let idle = idle(schedule, self.messages_held).map(str::to_owned);
+            if matches!(schedule.what, What::Message(_)) && idle.is_none() {
                 for due_ms in owed(&schedule.when, &mut schedule.next_ms, now, zone) {
                     deeds.push(fire(schedule, due_ms));
                     // It is sent at once.
@@ -230,7 +235,7 @@ impl Table {
                 due_ms,
                 why,
             };
-            if let Some(why) = &schedule.suspended {
+            if let Some(why) = &idle {
                 deeds.push(missed(format!("it is suspended: {why}")));
             } else if now - due_ms > LATE {
                 deeds.push(missed("the service was not there at that time".to_owned()));
@@ -311,9 +316,7 @@ impl Table {
     pub(crate) fn resume<Z: TimeZone>(&mut self, schedule_id: Option<&str>, now: Millis, zone: &Z) -> usize {
         let mut count = 0;
         for schedule in self.schedules.values_mut() {
-            // Messages are not suspended by a stop.
-            let is_meant = schedule_id.is_none_or(|wanted| wanted == schedule.schedule_id)
-                && !matches!(schedule.what, What::Message(_));
+            let is_meant = schedule_id.is_none_or(|wanted| wanted == schedule.schedule_id);
             if is_meant && schedule.suspended.take().is_some() {
                 // What was due meanwhile is not caught up.
                 if !matches!(schedule.when, When::At { .. }) {
@@ -341,6 +344,12 @@ impl Table {
             schedule.firing_ms.is_some() || !is_over
         });
     }
+}
+
+/// Why a schedule does not fire, where messages are held for this reason.
+fn idle<'a>(schedule: &'a Schedule, held: Option<&'a str>) -> Option<&'a str> {
+    let held = held.filter(|_| matches!(schedule.what, What::Message(_)));
+    schedule.suspended.as_deref().or(held)
 }
 
 /// Sets all that a firing changes before it begins.

@@ -286,7 +286,68 @@ fn message(offset: i64, repeat: Value) -> Schedule {
     let Value::Object(data) = json!({"event": "skill:n", "time": time, "repeat": repeat}) else {
         panic!("an object")
     };
-    crate::ovos_events::read(&data, &Object::new(), BEGIN).expect("a message")
+    let Value::Object(context) = json!({"skill_id": "skill"}) else {
+        panic!("an object")
+    };
+    crate::ovos_events::read(&data, &context, None, BEGIN).expect("a message")
+}
+
+#[test]
+fn what_makes_something_act_is_suspended_by_a_stop_and_a_reminder_is_not() {
+    for (event, skill, is_suspended) in [
+        ("demo.skill:tea", Some("demo.skill"), Some(false)),
+        ("demo.skill:tea", Some("other.skill"), Some(true)),
+        ("demo.skill:wave.intent", None, Some(true)),
+        ("recognizer_loop:utterance", None, Some(true)),
+        ("recognizer_loop:utterance", Some("recognizer_loop"), Some(true)),
+        ("ovos.utterance.handle", Some("demo.skill"), Some(true)),
+        ("ovos.persona.query", Some("demo.skill"), Some(true)),
+        ("speak", None, Some(true)),
+        ("ovos.tools.invoke", None, None),
+        ("ovos.persona.tools.call", Some("ovos.persona.tools.call"), None),
+    ] {
+        let (Value::Object(data), Value::Object(context)) = (
+            json!({"event": event, "time": BEGIN / 1000 + 10, "repeat": 60}),
+            json!({"skill_id": skill}),
+        ) else {
+            panic!("objects")
+        };
+        let read = || crate::ovos_events::read(&data, &context, Some("s"), BEGIN);
+        let Some(is_suspended) = is_suspended else {
+            assert!(read().is_err(), "{event}");
+            continue;
+        };
+        for session in [None, Some("s"), Some("t")] {
+            let case = format!("{event} of {skill:?}, a stop in {session:?}");
+            let is_suspended = is_suspended && session != Some("t");
+            let mut table = Table::default();
+            table.due(BEGIN, &Utc);
+            table.replace(read().expect("a message"), &Utc).expect("room");
+            assert_eq!(
+                table.suspend(session, "a stop"),
+                usize::from(is_suspended),
+                "{case}"
+            );
+            // Asking for it again resumes nothing, and neither does a door that begins.
+            table.replace(read().expect("a message"), &Utc).expect("room");
+            let kept = serde_json::to_string(&table).expect("text");
+            table = serde_json::from_str(&kept).expect("a table");
+            table.hold_messages(None);
+            let deeds = table.due(BEGIN + 10 * SECOND, &Utc);
+            assert_eq!(
+                firings(&deeds).len(),
+                usize::from(!is_suspended),
+                "{case}: {deeds:?}"
+            );
+            assert_eq!(deeds.len(), 1, "{case}");
+            assert_eq!(
+                table.resume(None, BEGIN + 20 * SECOND, &Utc),
+                usize::from(is_suspended),
+                "{case}"
+            );
+            assert_eq!(firings(&table.due(BEGIN + 70 * SECOND, &Utc)).len(), 1, "{case}");
+        }
+    }
 }
 
 #[test]
@@ -336,14 +397,14 @@ fn a_message_of_a_name_is_replaced_keeps_what_it_sent_and_is_suspended_by_no_sto
     table.replace(message(10, json!(60)), &Utc).expect("room");
     assert_eq!(firings(&table.due(BEGIN + 11 * SECOND, &Utc)).len(), 0);
     // While another scheduler is there nothing is sent, and no one resumes it.
-    assert!(table.suspend_messages(Some("another")));
+    table.hold_messages(Some("another"));
     assert_eq!(table.resume(None, BEGIN, &Utc), 0);
     let missed = table.due(BEGIN + 70 * SECOND, &Utc);
     assert!(
         matches!(&missed[..], [Deed::Missed { why, .. }] if why.contains("another")),
         "{missed:?}"
     );
-    assert!(table.suspend_messages(None) && !table.suspend_messages(None));
+    table.hold_messages(None);
     assert_eq!(firings(&table.due(BEGIN + 130 * SECOND, &Utc)).len(), 1);
     assert!(
         table.change_message("ovos:skill:n", Object::new()) && !table.change_message("ovos:x", Object::new())

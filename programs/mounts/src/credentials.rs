@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use config::MountConfig;
+use oauth2::TokenResponse as _;
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationMetadata, CredentialStore, OAuthClientConfig,
     StoredCredentials,
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::secrets::Secrets;
 
-/// The credentials of one mount. The library reads them before each request, and writes them when it has renewed the token.
+/// The credentials of one mount. What a sign-in gives is written at once, so that a service never reads half of it.
 #[derive(Clone)]
 pub(crate) struct Credentials {
     path: PathBuf,
@@ -31,8 +32,7 @@ struct CredentialsFile {
     server: String,
     credentials: StoredCredentials,
     /// The issuer as it was when the owner signed in: the token is renewed there and nowhere else.
-    #[serde(default)]
-    metadata: Option<AuthorizationMetadata>,
+    metadata: AuthorizationMetadata,
     /// The secret of the client, if the issuer has given it one. It takes part in renewing a token.
     #[serde(default)]
     client_secret: Option<String>,
@@ -58,9 +58,12 @@ impl Credentials {
     pub(crate) async fn manager(&self) -> Result<Option<AuthorizationManager>, AuthError> {
         let Some(kept) = self.read()? else { return Ok(None) };
         let mut manager = self.signing_in().await?;
-        if let Some(metadata) = kept.metadata {
-            manager.set_metadata(metadata);
-        }
+        manager.set_credential_store(SignedIn {
+            credentials: self.clone(),
+            issuer: kept.metadata.issuer.clone(),
+            seen: Mutex::default(),
+        });
+        manager.set_metadata(kept.metadata);
         let is_signed_in = manager.initialize_from_store().await?;
         // The library keeps the id of the client alone.
         if let Some(secret) = kept.client_secret.filter(|_| is_signed_in) {
@@ -70,38 +73,54 @@ impl Credentials {
         Ok(is_signed_in.then_some(manager))
     }
 
-    /// Returns what signs in at the issuer of the server. Issuers and servers of a home have private addresses.
+    /// Returns what signs in at the issuer of the server, and keeps nothing. Issuers and servers of a home have private addresses.
     ///
     /// # Errors
     /// The URL is none, or the machine has no certificates.
     pub(crate) async fn signing_in(&self) -> Result<AuthorizationManager, AuthError> {
-        let mut manager = AuthorizationManager::new_allowing_private_addresses(self.server.as_str()).await?;
-        manager.set_credential_store(self.clone());
-        Ok(manager)
+        AuthorizationManager::new_allowing_private_addresses(self.server.as_str()).await
     }
 
-    /// Keeps the metadata of the issuer, and the secret that it knows the client by, beside the token that it gave.
+    /// Keeps what an issuer gave, the issuer itself, and the secret that it knows the client by.
     ///
     /// # Errors
     /// The file cannot be written.
     pub(crate) fn keep(
         &self,
+        credentials: StoredCredentials,
         metadata: AuthorizationMetadata,
         client_secret: Option<String>,
     ) -> Result<(), AuthError> {
-        self.change(|kept| {
-            kept.metadata = Some(metadata);
-            kept.client_secret = client_secret;
-            kept.wanted = None;
+        self.write(&CredentialsFile {
+            server: self.server.clone(),
+            credentials,
+            metadata,
+            client_secret,
+            wanted: None,
         })
     }
 
-    /// Keeps what the server has said when it refused a call, for the next time that a person signs in.
+    /// Keeps what the server has said when it refused a call, for the next time that a person signs in. Without a file it is asked again.
     ///
     /// # Errors
     /// The file cannot be written.
     pub(crate) fn want(&self, challenge: &str) -> Result<(), AuthError> {
-        self.change(|kept| kept.wanted = Some(challenge.to_owned()))
+        let Some(mut kept) = self.read()? else {
+            return Ok(());
+        };
+        kept.wanted = Some(challenge.to_owned());
+        self.write(&kept)
+    }
+
+    /// The issuer that knows this client by a secret, if that was signed in with.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn issuer_of(&self, client_id: &str) -> Result<Option<String>, AuthError> {
+        let kept = self.read()?;
+        let kept =
+            kept.filter(|kept| kept.client_secret.is_some() && kept.credentials.client_id == client_id);
+        Ok(kept.and_then(|kept| kept.metadata.issuer))
     }
 
     /// What the server has said since a person signed in.
@@ -120,16 +139,6 @@ impl Credentials {
         let kept = self.read()?.map(|kept| kept.credentials);
         let kept = kept.filter(|kept| kept.issuer.as_deref() == issuer);
         Ok(kept.map(|kept| kept.granted_scopes).unwrap_or_default())
-    }
-
-    fn change(&self, change: impl FnOnce(&mut CredentialsFile)) -> Result<(), AuthError> {
-        match self.read()? {
-            Some(mut kept) => {
-                change(&mut kept);
-                self.write(&kept)
-            }
-            None => Ok(()),
-        }
     }
 
     fn read(&self) -> Result<Option<CredentialsFile>, AuthError> {
@@ -152,7 +161,6 @@ impl Credentials {
     }
 
     fn learn(&self, kept: &CredentialsFile) {
-        use oauth2::TokenResponse as _;
         if let Some(secret) = &kept.client_secret {
             self.secrets.learn(secret);
         }
@@ -170,30 +178,117 @@ impl Credentials {
     }
 }
 
+/// One sign-in, as the library reads it before each request and writes it when it has renewed the token. A sign-in that has taken its place
+/// meanwhile is another one: its token is not sent to this issuer, and nothing of it is overwritten.
+struct SignedIn {
+    credentials: Credentials,
+    issuer: Option<String>,
+    /// The token that the library has.
+    seen: Mutex<Option<String>>,
+}
+
+impl SignedIn {
+    fn read(&self) -> Result<Option<CredentialsFile>, AuthError> {
+        let kept = self.credentials.read()?;
+        Ok(kept.filter(|kept| kept.metadata.issuer == self.issuer))
+    }
+
+    fn see(&self, credentials: Option<&StoredCredentials>) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = credentials.and_then(token_of);
+    }
+}
+
+fn token_of(credentials: &StoredCredentials) -> Option<String> {
+    let token = credentials.token_response.as_ref()?;
+    Some(token.access_token().secret().clone())
+}
+
 #[async_trait]
-impl CredentialStore for Credentials {
+impl CredentialStore for SignedIn {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        Ok(self.read()?.map(|kept| kept.credentials))
+        let kept = self.read()?.map(|kept| kept.credentials);
+        self.see(kept.as_ref());
+        Ok(kept)
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        let before = self.read()?;
-        let (metadata, client_secret, wanted) = before.map_or((None, None, None), |kept| {
-            (kept.metadata, kept.client_secret, kept.wanted)
-        });
-        self.write(&CredentialsFile {
-            server: self.server.clone(),
-            credentials,
-            metadata,
-            client_secret,
-            wanted,
-        })
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // Whoever has removed the file meanwhile has signed out.
+        let kept = self.read()?.filter(|kept| token_of(&kept.credentials) == seen);
+        let Some(kept) = kept else { return Ok(()) };
+        self.see(Some(&credentials));
+        self.credentials.write(&CredentialsFile { credentials, ..kept })
     }
 
     async fn clear(&self) -> Result<(), AuthError> {
-        match fs::remove_file(&self.path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(self.failed(&error)),
-            _ => Ok(()),
+        // Only its owner signs out, by removing the file.
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed test panics and prints")]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn given(issuer: &str, token: &str) -> (StoredCredentials, AuthorizationMetadata) {
+        let credentials = json!({
+            "client_id": "c", "issuer": issuer, "token_response": {"access_token": token, "token_type": "bearer", "refresh_token": "again"},
+        });
+        let metadata = json!({"issuer": issuer, "authorization_endpoint": issuer, "token_endpoint": issuer});
+        (
+            serde_json::from_value(credentials).unwrap(),
+            serde_json::from_value(metadata).unwrap(),
+        )
+    }
+
+    /// A service renews a token while its owner signs in anew, or out.
+    #[tokio::test]
+    async fn a_renewal_leaves_a_newer_sign_in_as_it_is() {
+        // What is kept when the renewal ends, and the token that counts then.
+        for (meanwhile, counts) in [
+            (Some(("https://a.test", "first")), Some("renewed")),
+            (Some(("https://a.test", "second")), Some("second")),
+            (Some(("https://b.test", "second")), Some("second")),
+            (None, None),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let credentials = Credentials {
+                path: folder.path().join("mounts/m.json"),
+                server: "https://m.test/mcp".to_owned(),
+                secrets: Arc::default(),
+            };
+            let keep = |issuer: &str, token: &str| {
+                let (given, metadata) = given(issuer, token);
+                credentials
+                    .keep(given, metadata, Some("secret".to_owned()))
+                    .unwrap();
+            };
+            keep("https://a.test", "first");
+            let store = SignedIn {
+                credentials: credentials.clone(),
+                issuer: Some("https://a.test".to_owned()),
+                seen: Mutex::default(),
+            };
+            assert!(store.load().await.unwrap().is_some());
+            match meanwhile {
+                Some((issuer, token)) => keep(issuer, token),
+                None => fs::remove_file(&credentials.path).unwrap(),
+            }
+            store.save(given("https://a.test", "renewed").0).await.unwrap();
+            store.clear().await.unwrap();
+            let kept = credentials.read().unwrap();
+            let token = kept.as_ref().and_then(|kept| token_of(&kept.credentials));
+            assert_eq!(token.as_deref(), counts, "{meanwhile:?}");
+            let issuer = kept.as_ref().and_then(|kept| kept.metadata.issuer.as_deref());
+            assert_eq!(issuer, meanwhile.map(|(issuer, _)| issuer));
+            let is_read = store.load().await.unwrap().is_some();
+            assert_eq!(is_read, issuer == Some("https://a.test"), "{meanwhile:?}");
+            assert_eq!(credentials.issuer_of("c").unwrap().as_deref(), issuer);
+            assert_eq!(credentials.issuer_of("d").unwrap(), None);
         }
     }
 }

@@ -40,6 +40,7 @@ ovos-tools starts this program for each server in `service.mounts` of its config
       --client-id ID                       as this client, where the issuer registers none by itself; an ID that is a URL
                                            is the address of the client's metadata
       --client-secret-env VARIABLE         with its secret, which is in this variable of the environment
+      --issuer URL                         at this issuer alone; needed with a secret, which goes to no other one
       --device                             elsewhere, with a code, where the issuer gives codes; also without it where
                                            this machine has no browser
       --config FILE                        with this configuration

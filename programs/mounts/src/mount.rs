@@ -216,12 +216,17 @@ impl Caller {
         Failure::new("ConnectionError", why)
     }
 
-    /// The server wants a token that allows more. A person has to sign in again.
+    /// The server wants a token that allows more. A person has to sign in again, or give the mount another token.
     fn allowed_too_little(&self, challenge: &str) -> Failure {
         let id = &self.shared.id;
-        let credentials = Credentials::of(&self.shared.config, &self.shared.secrets);
-        let kept = credentials.map(|credentials| credentials.want(challenge));
-        if let Some(Err(error)) = kept {
+        let Some(credentials) = Credentials::of(&self.shared.config, &self.shared.secrets) else {
+            let why = format!(
+                "the MCP server of mount `{id}` wants a token that allows more; its owner has to put another one where the mount has it \
+                 from, its bearer_env or its header Authorization"
+            );
+            return Failure::new("PermissionError", why);
+        };
+        if let Err(error) = credentials.want(challenge) {
             let why = format!("what the server of mount `{id}` wants is not kept: {error}");
             self.shared
                 .reporter

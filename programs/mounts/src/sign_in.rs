@@ -11,17 +11,18 @@ use std::sync::Arc;
 use config::{Config, MountConfig, MountTransport, Overrides, ProcessEnvironment};
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest, AuthorizationSession,
-    CredentialStore as _, OAuthClientConfig,
+    CredentialStore as _, InMemoryCredentialStore, OAuthClientConfig,
 };
+use url::Url;
 
 use self::browser::Callback;
 use self::device_code::DeviceCode;
-use self::person::{browser, say};
+use self::person::{Page, browser, in_line, say};
 use crate::complaint::complain;
 use crate::connect::{NoConnection, connect_http, list};
 use crate::credentials::Credentials;
 use crate::peer::{Client, Notifications};
-use crate::secrets::Secrets;
+use crate::secrets::{Secrets, cut};
 
 /// The exit code where signing in did not succeed.
 const EXIT_REFUSED: u8 = 1;
@@ -55,12 +56,15 @@ struct Options {
     client_id: Option<String>,
     /// The variable of the environment with the secret of that client, if it has one.
     client_secret_env: Option<String>,
+    /// The issuer that the person means: at no other one is signed in.
+    issuer: Option<String>,
     /// Whether the person signs in elsewhere, with a code.
     device: bool,
 }
 
 fn options(words: &[&str]) -> Result<Options, String> {
-    const EXPECTED: &str = "expected --config FILE, --client-id ID, --client-secret-env VARIABLE or --device";
+    const EXPECTED: &str =
+        "expected --config FILE, --client-id ID, --client-secret-env VARIABLE, --issuer URL or --device";
     let mut options = Options::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -74,6 +78,7 @@ fn options(words: &[&str]) -> Result<Options, String> {
             "--config" => options.config = Some(PathBuf::from(value)),
             "--client-id" => options.client_id = Some((*value).to_owned()),
             "--client-secret-env" => options.client_secret_env = Some((*value).to_owned()),
+            "--issuer" => options.issuer = Some((*value).to_owned()),
             _ => return Err(format!("{word}: {EXPECTED}")),
         }
     }
@@ -92,11 +97,21 @@ async fn sign_in(name: &str, options: &Options) -> Result<(), String> {
     let mount = mount_of(&config, name)?;
     let secrets = Arc::new(Secrets::of(&mount, None));
     let credentials = Credentials::of(&mount, &secrets).ok_or("no place for its tokens")?;
+    let secret = match &options.client_secret_env {
+        Some(variable) => Some(std::env::var(variable).map_err(|_| {
+            format!("--client-secret-env: there is no variable `{variable}` in the environment")
+        })?),
+        None => None,
+    };
+    if let Some(secret) = &secret {
+        secrets.learn(secret);
+    }
     let signing_in = SigningIn {
         name,
         credentials,
         secrets,
         options,
+        secret,
     };
     let wanted = signing_in
         .credentials
@@ -153,11 +168,14 @@ struct SigningIn<'a> {
     credentials: Credentials,
     secrets: Arc<Secrets>,
     options: &'a Options,
+    /// The secret that the person has given.
+    secret: Option<String>,
 }
 
 impl SigningIn<'_> {
+    /// What others say, as it is shown.
     fn hidden(&self, error: &dyn std::fmt::Display) -> String {
-        self.secrets.hide(&error.to_string())
+        in_line(&cut(&self.secrets.hide(&error.to_string())))
     }
 
     fn wrong(&self, error: &AuthError) -> String {
@@ -189,11 +207,73 @@ impl SigningIn<'_> {
         Ok(found.map_err(|error| self.wrong(&error))?.1.issuer)
     }
 
+    /// Checks that this is the issuer which the person means. A server may name any, and the secret of a client is for one.
+    ///
+    /// # Errors
+    /// It is another one, or the person has given a secret and not said for whom.
+    fn check(&self, found: &AuthorizationMetadata) -> Result<(), String> {
+        let client = self
+            .options
+            .client_id
+            .as_deref()
+            .filter(|_| self.secret.is_some());
+        let before = match client {
+            Some(client) => self
+                .credentials
+                .issuer_of(client)
+                .map_err(|error| self.wrong(&error))?,
+            None => None,
+        };
+        let meant = self.options.issuer.as_ref().or(before.as_ref());
+        let plain = |issuer: &str| issuer.trim_end_matches('/').to_owned();
+        let named = found.issuer.as_deref();
+        let shown = self.hidden(&named.unwrap_or("no issuer"));
+        match meant {
+            Some(meant) if named.map(plain) == Some(plain(meant)) => Ok(()),
+            Some(meant) => Err(format!(
+                "{}: its server names another issuer than {meant}, to which nothing was sent; if it has moved and you trust it, sign in \
+                 with --issuer {shown}",
+                self.name
+            )),
+            None if self.secret.is_some() => Err(format!(
+                "{}: a secret is for one issuer, and --client-secret-env needs to know which; if it is the one that its server names, \
+                 sign in with --issuer {shown}",
+                self.name
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Says to whom the requests go that the person does not see.
+    fn tell(&self, metadata: &AuthorizationMetadata, codes: Option<&str>) -> Result<(), String> {
+        let endpoints = [Some(metadata.token_endpoint.as_str()), codes];
+        let mut hosts = Vec::new();
+        for endpoint in endpoints.into_iter().flatten() {
+            let host = Url::parse(endpoint)
+                .ok()
+                .and_then(|url| url.host_str().map(str::to_owned));
+            let host = host.ok_or_else(|| format!("{}: its issuer names no host for tokens", self.name))?;
+            if !hosts.contains(&host) {
+                hosts.push(host);
+            }
+        }
+        let issuer = self.hidden(&metadata.issuer.as_deref().unwrap_or("that has no name"));
+        say(&format!(
+            "Signing in at the issuer {issuer}; tokens come from {}.\n",
+            hosts.join(" and ")
+        ));
+        Ok(())
+    }
+
     /// Signs in once, and keeps what the issuer gives. Returns the issuer.
     async fn once(&self, challenge: &str) -> Result<Option<String>, String> {
         let wrong = |error: AuthError| self.wrong(&error);
         let callback = Callback::open().await?;
         let (mut manager, metadata) = self.manager(challenge).await.map_err(wrong)?;
+        self.check(&metadata)?;
+        // The token is kept with its issuer, at once.
+        let given = InMemoryCredentialStore::new();
+        manager.set_credential_store(given.clone());
         let mut scopes = manager.select_initial_scopes(&[]).await;
         // What was granted by this issuer before is not given up for more.
         let granted = self
@@ -222,12 +302,7 @@ impl SigningIn<'_> {
                 })?
             }
         };
-        let secret = match &self.options.client_secret_env {
-            Some(variable) => Some(std::env::var(variable).map_err(|_| {
-                format!("--client-secret-env: there is no variable `{variable}` in the environment")
-            })?),
-            None => client.client_secret,
-        };
+        let secret = self.secret.clone().or(client.client_secret);
         if let Some(secret) = &secret {
             self.secrets.learn(secret);
         }
@@ -242,7 +317,8 @@ impl SigningIn<'_> {
             .await
             .map_err(|(_, error)| wrong(error))?;
         let device = DeviceCode::offered(&metadata);
-        match (device, self.options.device) {
+        let variable = self.options.client_secret_env.as_deref();
+        let kept = match (device, self.options.device) {
             (None, true) => {
                 return Err(format!(
                     "{}: its issuer offers no codes for devices; sign in without --device",
@@ -250,17 +326,23 @@ impl SigningIn<'_> {
                 ));
             }
             (Some(device), is_wanted) if is_wanted || browser().is_none() => {
-                let signed_in = device.sign_in(&session, secret.as_deref()).await;
-                let kept = signed_in.map_err(|why| format!("{}: {}", self.name, self.hidden(&why)))?;
-                self.credentials.save(kept).await.map_err(wrong)?;
+                self.tell(&metadata, Some(device.address()))?;
+                let signed_in = device.sign_in(&session, secret.as_deref(), variable).await;
+                signed_in.map_err(|why| format!("{}: {}", self.name, self.hidden(&why)))?
             }
             _ => {
-                let address = callback.visit(session.get_authorization_url()).await?;
+                self.tell(&metadata, None)?;
+                let page = Page::read(session.get_authorization_url());
+                let page = page.map_err(|why| format!("{}: {why}", self.name))?;
+                let address = callback.visit(&page, variable).await;
+                let address = address.map_err(|why| self.hidden(&why))?;
                 session.handle_callback_url(&address).await.map_err(wrong)?;
+                let given = given.load().await.map_err(wrong)?;
+                given.ok_or_else(|| format!("{}: its issuer has given no token", self.name))?
             }
-        }
+        };
         let issuer = metadata.issuer.clone();
-        self.credentials.keep(metadata, secret).map_err(wrong)?;
+        self.credentials.keep(kept, metadata, secret).map_err(wrong)?;
         Ok(issuer)
     }
 }

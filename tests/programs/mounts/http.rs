@@ -30,6 +30,7 @@ fn a_server_with_a_url_may_vanish_and_return() {
     let mut scene = Scene::with(&[("FAST_TOKEN", "t-secret")], |_| {
         let mounts = json!({
             "fast": { "type": "streamable-http", "url": url, "bearer_env": "FAST_TOKEN" },
+            "limited": { "url": url, "headers": { "Authorization": "Bearer little" } },
             "stranger": { "url": url, "headers": { "Authorization": "Bearer w-secret" } },
             "unset": { "url": url, "bearer_env": "NOT_SET" },
             "misplaced": { "url": url, "bearer_env": "ghp_misplaced" },
@@ -40,6 +41,13 @@ fn a_server_with_a_url_may_vanish_and_return() {
     scene.until_tools("fast", 5);
     let answer = scene.call("fast", "add", &json!({ "a": 2, "b": 3 }));
     assert_eq!(answer["result"], json!({ "result": 5 }), "{answer}");
+    // What its owner can do is another token: signing in is refused for a mount that has one.
+    scene.until_tools("limited", 5);
+    let answer = scene.call("limited", "add", &json!({ "a": 2, "b": 3 }))["error"].to_string();
+    assert!(
+        answer.contains("PermissionError") && answer.contains("bearer_env") && !answer.contains("sign-in"),
+        "{answer}"
+    );
     // Until the server listens, the reason is another one.
     status::toolbox_until(&mut scene.client, "stranger", "a 401", |toolbox| {
         toolbox["backend"]["reason"].to_string().contains("401")

@@ -12,14 +12,11 @@ use crate::support::process::{Process, Sandbox, free_port};
 use crate::support::python::{mcp_python, node};
 use crate::support::status;
 
-/// A browser that follows where it is sent; its person says yes to everything.
+/// A browser that follows where it is sent; its person says yes to everything. It writes down its environment.
 fn browser(sandbox: &Sandbox) -> String {
     let path = sandbox.path("browser");
-    fs::write(
-        &path,
-        "#!/bin/sh\nexec curl -sL --max-time 20 -o /dev/null \"$1\"\n",
-    )
-    .unwrap();
+    let curl = "exec curl -sL --max-time 20 -o /dev/null \"$1\"";
+    fs::write(&path, format!("#!/bin/sh\nenv >\"$0.env\"\n{curl}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
     path.to_str().unwrap().to_owned()
 }
@@ -161,6 +158,8 @@ fn a_machine_without_a_browser_is_signed_in_with_a_code() {
     assert!(yes.status.success(), "{yes:?}");
     let said = signing_in.finish();
     assert!(said.contains("Signed in: codes lists 1 tools"), "{said}");
+    let told = format!("Signing in at the issuer http://127.0.0.1:{port}; tokens come from 127.0.0.1.");
+    assert!(said.contains(&told), "{said}");
     scene.client.ask("ovos.tools.reload", &json!({}));
     scene.until("codes", "ready");
     assert!(scene.call("codes", "who", &json!({}))["result"].is_object());
@@ -176,6 +175,33 @@ fn a_machine_without_a_browser_is_signed_in_with_a_code() {
             !said.contains(secret) && !status.contains(secret) && !scene.service.output().contains(secret)
         );
     }
+    // The token counts no more. The issuer of the secret is kept, and the browser does not get the secret.
+    let mut stale = kept.clone();
+    stale["credentials"]["token_response"]["access_token"] = json!("stale");
+    fs::write(&file, stale.to_string()).unwrap();
+    let (id, secret) = (&kept["credentials"]["client_id"], &kept["client_secret"]);
+    let browser = browser(&scene.sandbox);
+    let mut command: Command = scene.sandbox.command(program);
+    command
+        .args([
+            "mounts",
+            "sign-in",
+            "codes",
+            "--device",
+            "--client-secret-env",
+            "SECRET",
+        ])
+        .args(["--client-id", id.as_str().unwrap()])
+        .env("SECRET", secret.as_str().unwrap())
+        .env("BROWSER", &browser)
+        .stdin(std::process::Stdio::null());
+    let said = Process::start("again", &scene.sandbox, command).finish();
+    assert!(said.contains("Signed in: codes lists 1 tools"), "{said}");
+    let environment = fs::read_to_string(format!("{browser}.env")).unwrap();
+    assert!(
+        environment.contains("BROWSER=") && !environment.contains(secret.as_str().unwrap()),
+        "{environment}"
+    );
     for (words, why) in [
         (
             &["--client-secret-env", "SECRET"][..],
@@ -185,6 +211,26 @@ fn a_machine_without_a_browser_is_signed_in_with_a_code() {
             &["--client-id", "x", "--client-secret-env", "NOT_THERE"],
             "there is no variable `NOT_THERE`",
         ),
+        // A secret goes to the issuer that it is for, and to no other that a server names.
+        (
+            &["--client-id", "x", "--client-secret-env", "SECRET"],
+            &format!("sign in with --issuer http://127.0.0.1:{port}"),
+        ),
+        (
+            &[
+                "--client-id",
+                "x",
+                "--client-secret-env",
+                "SECRET",
+                "--issuer",
+                "https://other.test",
+            ],
+            "another issuer than https://other.test, to which nothing was sent",
+        ),
+        (
+            &["--issuer", "https://other.test"],
+            "another issuer than https://other.test",
+        ),
         (&["--code"], "expected --config FILE"),
     ] {
         fs::remove_file(&file).ok();
@@ -192,6 +238,7 @@ fn a_machine_without_a_browser_is_signed_in_with_a_code() {
         let out = command
             .args(["mounts", "sign-in", "codes"])
             .args(words)
+            .env("SECRET", "the-secret-of-x")
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&out.stderr);

