@@ -20,7 +20,7 @@ pub(super) fn list(listing: &mut Listing<'_>) {
         Effect::Motion,
         grip,
         pick_object,
-        (arguments, json!({})),
+        (arguments, json!({"object": {"description": null}})),
     );
     let arguments = with_points(listing, argument_schema::<PlaceObject>());
     listing.add_with(
@@ -28,7 +28,7 @@ pub(super) fn list(listing: &mut Listing<'_>) {
         Effect::Motion,
         grip,
         place_object,
-        (arguments, json!({})),
+        (arguments, json!({"location": {"description": null}})),
     );
     listing.add("gripper", Effect::Motion, grip, gripper);
 }
@@ -65,6 +65,7 @@ fn hand(unit: &Unit, arm: Subsystem, step: Step) -> Node {
 /// Have the robot grasp and lift a thing, at the place taught for it or the usual one. It does not search.
 #[derive(Deserialize, JsonSchema)]
 struct PickObject {
+    /// Such as "cup".
     object: String,
     /// Which hand.
     #[serde(default)]
@@ -115,6 +116,7 @@ fn pick_object(unit: &Unit, args: PickObject) -> Planned<'_> {
 /// Have the robot put down what it holds, at the place taught for a name or the usual one.
 #[derive(Deserialize, JsonSchema)]
 struct PlaceObject {
+    /// Such as "table".
     location: String,
     /// Which hand.
     #[serde(default)]

@@ -33,7 +33,11 @@ pub(super) fn list(listing: &mut Listing<'_>) {
         remember_place,
         (arguments, json!({})),
     );
-    listing.add("go_to_place", Effect::Motion, located, go_to_place);
+    let go = (
+        argument_schema::<GoToPlace>(),
+        json!({"place": {"description": null}}),
+    );
+    listing.add_with("go_to_place", Effect::Motion, located, go_to_place, go);
     listing.add("list_places", Effect::Read, remembers, list_places);
     listing.audience = Audience::Person;
     listing.add("forget_place", Effect::Write, remembers, forget_place);
@@ -81,6 +85,7 @@ fn remember_place(unit: &Unit, args: RememberPlace) -> Planned<'_> {
 /// Send the robot to a remembered place. Without a map of its own it drives straight and sees nothing in its way.
 #[derive(Deserialize, JsonSchema)]
 struct GoToPlace {
+    /// One of list_places.
     place: String,
 }
 
@@ -111,6 +116,7 @@ fn list_places(unit: &Unit, _: ListPlaces) -> Planned<'_> {
 /// Have the robot forget a remembered place.
 #[derive(Deserialize, JsonSchema)]
 struct ForgetPlace {
+    /// One of list_places.
     place: String,
 }
 
