@@ -25,7 +25,7 @@ fn hold(kind: &'static str, calls: &[(&'static str, Value)], done: &Done) {
                     "not supported by hal",
                     "Recognition handler not configured",
                     "does not know where",
-                    "cannot tell whether right_arm holds",
+                    "cannot tell whether right_arm h",
                 ];
                 assert!(
                     known.iter().any(|known| why.contains(known)),
