@@ -145,7 +145,7 @@ pub(crate) fn too_large(tools: &[Tool], config: &McpDoor) -> Option<String> {
 fn annotations(effect: Effect) -> ToolAnnotations {
     let said = ToolAnnotations::new();
     match effect {
-        Effect::Read => said.read_only(true),
+        Effect::Read => said.read_only(true).open_world(false),
         Effect::Write | Effect::Motion | Effect::Resume => said.destructive(true),
         Effect::Safe | Effect::Stop => said.destructive(false).idempotent(true),
     }
