@@ -201,7 +201,7 @@ fn recognition_tools_are_for_models_once_a_recogniser_has_answered() {
         let tools = robot.tools().into_iter();
         let recognition = tools.filter(|tool| tool.category.as_deref() == Some("recognition"));
         let audiences: Vec<Audience> = recognition.map(|tool| tool.audience).collect();
-        assert_eq!(audiences.len(), 11);
+        assert_eq!(audiences.len(), 12);
         audiences
     };
     assert!(
