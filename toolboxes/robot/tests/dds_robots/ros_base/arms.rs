@@ -161,7 +161,13 @@ fn what_an_arm_has_not_done_is_said_and_never_a_success() {
             ready,
             "has not come on it for a second",
         ),
-        ("gripper", "silent", When::Moving, ready, "silent"),
+        (
+            "gripper",
+            "silent",
+            When::Moving,
+            ready,
+            "where shoulder_pan_joint is",
+        ),
         (
             "absent",
             "",
