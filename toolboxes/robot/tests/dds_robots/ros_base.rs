@@ -91,7 +91,7 @@ fn scene_of(base: Peer, robot: &str, channels: Value, file: Option<&str>) -> Sce
 }
 
 /// Seconds, on the clock of the base.
-fn now() -> f64 {
+pub(crate) fn now() -> f64 {
     let now = clock_gettime(ClockId::Monotonic);
     #[allow(
         clippy::cast_precision_loss,
