@@ -32,6 +32,12 @@ fn to_ready() -> (&'static str, Value) {
     ("move_arm", json!({"arm": "right", "position": "ready"}))
 }
 
+/// Ten seconds far.
+fn far() -> (&'static str, Value) {
+    let far = json!({"arm": "right", "position": [170, -90, 90, -90, -90, 0], "speed": 0.1});
+    ("move_arm", far)
+}
+
 impl Scene {
     /// What a tool has said, also one that was refused.
     fn said(&self, (tool, args): (&str, Value)) -> Value {
@@ -123,7 +129,7 @@ enum When {
 fn what_an_arm_has_not_done_is_said_and_never_a_success() {
     let close = || ("gripper", json!({"arm": "right", "action": "close"}));
     type Call = fn() -> (&'static str, Value);
-    let (ready, grip): (Call, Call) = (to_ready, close);
+    let (ready, far, grip): (Call, Call, Call) = (to_ready, far, close);
     let rows = [
         (
             "gripper",
@@ -165,7 +171,7 @@ fn what_an_arm_has_not_done_is_said_and_never_a_success() {
             "gripper",
             "silent",
             When::Moving,
-            ready,
+            far,
             "where shoulder_pan_joint is",
         ),
         (
@@ -223,7 +229,6 @@ fn what_an_arm_has_not_done_is_said_and_never_a_success() {
 /// A call that is cancelled, an emergency, and a stop without an instance, of controllers that end a goal at once, late, and never.
 #[test]
 fn a_stop_cancels_what_moves_an_arm_and_says_what_goes_on() {
-    let far = || json!({"arm": "right", "position": [170, -90, 90, -90, -90, 0], "speed": 0.1});
     for (kind, word, emergency) in [
         ("gripper", "", false),
         ("gripper", "slow", true),
@@ -232,7 +237,7 @@ fn a_stop_cancels_what_moves_an_arm_and_says_what_goes_on() {
         let case = format!("{kind} {word} {emergency}");
         let Some(scene) = scene(kind) else { return };
         scene.base.say(word);
-        let run = scene.start("move_arm", far());
+        let run = scene.start(far().0, far().1);
         scene.base.until("\"goal\"");
         scene.harness.cancel(run.id());
         scene.harness.halt(&["right_arm"], emergency).unwrap();
@@ -257,7 +262,7 @@ fn a_stop_cancels_what_moves_an_arm_and_says_what_goes_on() {
         scene.does("move_arm", json!({"arm": "right", "position": "home"}));
     }
     let Some(scene) = scene("gripper") else { return };
-    let run = scene.start("move_arm", far());
+    let run = scene.start(far().0, far().1);
     scene.base.until("\"goal\"");
     scene.harness.safe_stop(scene.config.clone()).unwrap();
     scene.base.until("\"all\": true");
