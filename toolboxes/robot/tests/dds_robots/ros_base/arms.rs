@@ -200,10 +200,7 @@ fn what_an_arm_has_not_done_is_said_and_never_a_success() {
             scene.base.until("\"goal\"");
             scene.base.say(word);
             let ended = run.wait().result();
-            ended.map_or_else(
-                |failure| json!({"success": false, "message": format!("{failure:?}")}),
-                |done| done,
-            )
+            ended.unwrap_or_else(|failure| json!({"success": false, "message": format!("{failure:?}")}))
         } else {
             if word == "silent" {
                 // Silence is a second without a word.
