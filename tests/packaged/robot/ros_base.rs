@@ -1,5 +1,6 @@
 //! A base in a graph of ROS behind the real service: its toolbox is killed while the base moves, and its file is compared with it.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -13,17 +14,19 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 pub(crate) fn base(kind: &str, domain: u16) -> Option<Peer> {
+    peer("base_cyclonedds.py", &[kind, &domain.to_string(), "drives"])
+}
+
+fn peer(script: &str, arguments: &[&str]) -> Option<Peer> {
     let mut command = Command::new(python()?);
-    let script = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/toolboxes/ros-graph/tests/python/base_cyclonedds.py"
-    );
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/toolboxes/ros-graph/tests/python");
     command
-        .args(["-u", script, kind, &domain.to_string(), "drives"])
+        .args(["-u", &format!("{folder}/{script}")])
+        .args(arguments)
         .env("CYCLONEDDS_URI", LOOPBACK);
-    let base = Peer::run("base_cyclonedds.py", command);
-    base.until("ready");
-    Some(base)
+    let peer = Peer::run(script, command);
+    peer.until("ready");
+    Some(peer)
 }
 
 /// When the base was told which velocity ahead, in seconds of the machine.
@@ -138,19 +141,72 @@ fn check_compares_a_file_with_the_robot() {
              domain = {named}\ninterfaces = [\"127.0.0.1\"]\n\n[channels.tools.dock]\nabout = \"Dock\"\naction = \"/charge\"\n"
         );
         std::fs::write(&file, text).unwrap();
-        let checked = scene
-            .sandbox
-            .command(env!("CARGO_BIN_EXE_ovos-tools"))
-            .args(["check", "--live"])
-            .arg(&file)
-            .output()
-            .unwrap();
-        let said =
-            String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
-        assert_eq!(checked.status.code(), Some(code), "{kind}: {said}");
+        let (status, said) = check(&scene, &file);
+        assert_eq!(status, Some(code), "{kind}: {said}");
         for part in expected {
             assert!(said.contains(part), "{kind}: {part}: {said}");
         }
         assert!(told(&base).iter().all(|(_, speed)| *speed == 0.0), "{kind}");
+    }
+}
+
+/// What `check --live` says of a file, and its status.
+fn check(scene: &Scene, file: &Path) -> (Option<i32>, String) {
+    let checked = scene
+        .sandbox
+        .command(env!("CARGO_BIN_EXE_ovos-tools"))
+        .args(["check", "--live"])
+        .arg(file)
+        .output()
+        .unwrap();
+    let said = [&checked.stdout, &checked.stderr].map(|said| String::from_utf8_lossy(said));
+    (checked.status.code(), said.concat())
+}
+
+/// The controller of an arm is away, or is another; its joints are told or not.
+#[test]
+fn check_names_the_controller_that_an_arm_lacks() {
+    let scene = Scene::new(&json!({}));
+    let plugins = plugins_with("robot");
+    scene.configure(&json!({ "plugins_dir": [plugins] }), &json!({}));
+    let ur = include_str!("../../../toolboxes/robot/robots/unverified/ur.toml");
+    let controller = "/scaled_joint_trajectory_controller/follow_joint_trajectory";
+    for (kind, joints, code, expected) in [
+        ("gripper", "/joint_states", 0, "move_arm".to_owned()),
+        (
+            "absent",
+            "/joint_states",
+            0,
+            format!("nothing serves the action {controller}: start it"),
+        ),
+        (
+            "other",
+            "/joint_states",
+            0,
+            format!("{controller} is control_msgs/action/GripperCommand in the graph"),
+        ),
+        (
+            "gripper",
+            "/imaginary",
+            1,
+            "where shoulder_pan_joint is has not come on it".to_owned(),
+        ),
+    ] {
+        let domain = domain();
+        let Some(_arm) = peer("arm_cyclonedds.py", &[kind, &domain.to_string()]) else {
+            return;
+        };
+        let file = scene.sandbox.path("ur.toml");
+        let graph = format!(
+            "\n[channels.ros]\ndomain = {domain}\ninterfaces = [\"127.0.0.1\"]\ndistro = \"humble\"\n"
+        );
+        std::fs::write(
+            &file,
+            ur.replace("\"/joint_states\"", &format!("{joints:?}")) + &graph,
+        )
+        .unwrap();
+        let (status, said) = check(&scene, &file);
+        assert_eq!(status, Some(code), "{kind}: {said}");
+        assert!(said.contains(&expected), "{kind}: {expected}: {said}");
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Owns what an emergency does with the motors, and the order in which parts are brought to rest. Pure. Read [`Stop`].
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +75,15 @@ impl Stop {
         Ok(())
     }
 
+    /// These parts in groups, in the order in which they come to rest.
+    pub(crate) fn groups(&self, parts: &[Subsystem]) -> Vec<Vec<Subsystem>> {
+        let mut groups: BTreeMap<usize, Vec<Subsystem>> = BTreeMap::new();
+        for part in parts {
+            groups.entry(self.place(*part)).or_default().push(*part);
+        }
+        groups.into_values().collect()
+    }
+
     /// The place of a part in the order; parts that are not named share the last place.
     pub(crate) fn place(&self, part: Subsystem) -> usize {
         let at = self.order.iter().position(|group| group.contains(&part));
@@ -121,5 +132,10 @@ mod tests {
         let stop: Stop = toml::from_str(r#"order = [["base"], ["lift"]]"#).unwrap();
         let places = [Subsystem::Base, Subsystem::Lift, Subsystem::Gantry].map(|part| stop.place(part));
         assert_eq!(places, [0, 1, 2]);
+        let parts = [Subsystem::Gantry, Subsystem::Lift, Subsystem::Base];
+        let groups = [[Subsystem::Base], [Subsystem::Lift], [Subsystem::Gantry]];
+        assert_eq!(stop.groups(&parts), groups);
+        // Without an order all come to rest at once.
+        assert_eq!(Stop::default().groups(&parts), [parts]);
     }
 }

@@ -1,9 +1,11 @@
-//! A base in any graph of ROS: over DDS or rosbridge, without a ROS installation.
+//! A base, arms, or both in any graph of ROS: over DDS or rosbridge, without a ROS installation.
 //!
 //! Owns the translation. Velocities are of the type that the graph says, repeated while an action runs, and ended by a thread.
-//! Movements are as long as the odometry says, and end before what the scan shows. Goals are cancelled by a stop, which waits
-//! for their end, and by a stop without an instance, which cancels those of everyone. Read [`RosBase`].
+//! Movements are as long as the odometry says, and end before what the scan shows. Arms follow
+//! trajectories and hands take commands, each a goal that has ended where the joint states say so. Goals are cancelled by a stop, which
+//! waits for their end, and by a stop without an instance, which cancels those of everyone. Read [`RosBase`].
 
+mod arms;
 mod base;
 mod camera;
 mod channels;
@@ -11,8 +13,10 @@ mod drive;
 mod driver;
 mod emergency;
 mod goals;
+mod hand;
 mod lacks;
 mod link;
+mod pursuit;
 mod readings;
 
 use std::sync::Arc;
@@ -21,42 +25,50 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use ovos_toolbox_sdk::wire::Effect;
-use ros_graph::graph::Goal;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use self::base::Outcome;
 pub use self::base::RosBase;
 use self::camera::see;
+use self::channels::OwnTool;
 pub use self::channels::RosBaseConfig;
-use self::channels::{GOAL_ENDS, OwnTool};
-use self::goals::{cancel, cancel_all, shortfall};
+use self::goals::{GOAL_ENDS, cancel};
 use self::link::BaseLink;
 use crate::action::{Action, Motion};
-use crate::adapter::{ActionError, ActionOutput, Adapter, BackendState, Control, Notice, SeenMessage};
+use crate::adapter::{ActionError, ActionOutput, Adapter, Control, SeenMessage};
 use crate::capability::Capabilities;
 use crate::ros::RosError;
 use crate::spot::{Fix, Spot};
 use crate::step::{Reading, Step};
 use crate::subsystem::Subsystem;
 
-/// How often the end of a goal is looked for while its feedback is waited for.
-const LOOK: Duration = Duration::from_millis(100);
-/// How long the halt waits to be told that something could not be ended. It has to return within 50 ms.
-const AT_ONCE: Duration = Duration::from_millis(25);
-
 impl RosBase {
     async fn run(&self, action: &Action, control: &Control) -> Outcome {
+        if let Some(grip) = action.step.grip() {
+            return self.grip(action.subsystem, grip, control).await;
+        }
         match (&action.motion, &action.step) {
             (Some(Motion::Drive { velocity, duration }), step) => {
                 self.drive(step, (*velocity, *duration), control).await
             }
             (Some(Motion::GoTo(spot)), _) => self.go_to(spot, control).await,
-            (_, Step::Own { name, .. }) => self.own(name, control).await,
+            (Some(Motion::Joints { positions, speed }), step) => {
+                self.lead(action.subsystem, (positions, *speed), step, control)
+                    .await
+            }
+            (Some(Motion::Frames(frames)), _) => self.routine(action.subsystem, frames, control).await,
+            (_, Step::Own { name, .. }) => self.own((name, action.subsystem), control).await,
             (_, Step::Read { what }) => self.read(*what, control).await,
+            (_, Step::MotorStatus { .. }) if action.subsystem.is_arm() => {
+                self.told(action.subsystem, control).await
+            }
             (_, Step::MotorStatus { .. } | Step::PingAll {}) => self.read(Reading::Joints, control).await,
             (_, Step::SelfTest { .. }) => {
                 self.remote.there(control).await?;
-                Ok(ActionOutput::said("the base hears velocities; nothing was moved"))
+                Ok(ActionOutput::said(match action.subsystem.is_arm() {
+                    true => "the arm tells where its joints are; nothing was moved",
+                    false => "the robot hears commands; nothing was moved",
+                }))
             }
             (_, Step::Stop {}) => {
                 self.remote.there(control).await?;
@@ -91,14 +103,19 @@ impl RosBase {
         let pose = json!({"position": {"x": spot.x, "y": spot.y}, "orientation": {"z": z, "w": w}});
         let goal = json!({"pose": {"header": {"frame_id": spot.frame}, "pose": pose}});
         let mut whole: Option<f64> = None;
-        let far = move |feedback: &Value| {
-            let left = feedback["distance_remaining"].as_f64()?;
+        let far = move |feedback: Option<&Value>| {
+            let Some(left) = feedback.and_then(|feedback| feedback["distance_remaining"].as_f64()) else {
+                return Ok(None);
+            };
             let most = whole.map_or(left, |whole| whole.max(left));
             whole = Some(most);
             let done = if most > 0.0 { 1.0 - left / most } else { 0.0 };
-            Some((done, format!("{left:.1} m to go")))
+            Ok(Some((done, format!("{left:.1} m to go"))))
         };
-        self.pursue(&navigate.action, goal, far, control).await?;
+        let end = self
+            .pursue((&navigate.action, Subsystem::Base), goal, far, control)
+            .await?;
+        self.reached(&navigate.action, &end)?;
         let output = ActionOutput::said("it is there").with("goal", spot.shown());
         Ok(match self.fix() {
             Some(fix) => output.with("position", fix.spot.shown()),
@@ -106,64 +123,17 @@ impl RosBase {
         })
     }
 
-    /// Pursues a goal to its end. Dropping this does not end the goal: the halt does.
-    async fn pursue(
-        &self,
-        action: &str,
-        goal: Value,
-        mut far: impl FnMut(&Value) -> Option<(f64, String)> + Send,
-        control: &Control,
-    ) -> Outcome<Value> {
-        let link = self.remote.there(control).await?;
-        // It goes on where this is dropped, so that a goal which is accepted late is cancelled.
-        let sending = self.remote.command(control, || {
-            let (graph, goals, stops) = (
-                Arc::clone(&link.graph),
-                Arc::clone(&link.goals),
-                link.goals.stops(),
-            );
-            let action = action.to_owned();
-            let send = async move { goals.send(graph.as_ref(), (&action, &goal), stops).await };
-            link.spawn(send).ok_or(RosError::Closed)
-        })?;
-        let sent = control.unless_cancelled(sending).await?;
-        let sent = sent.map_err(|error| self.trouble(error.to_string()))?;
-        let sent: Option<Arc<Goal>> = sent.map_err(|error| self.failed(error))?;
-        let sent = sent.ok_or(ActionError::Cancelled)?;
-        let end = loop {
-            match sent.end(Duration::ZERO).await {
-                Ok(None) => {}
-                Ok(Some(end)) => break Ok(end),
-                Err(error) => break Err(error),
-            }
-            match control.unless_cancelled(sent.feedback(LOOK)).await? {
-                Ok(Some(feedback)) => {
-                    if let Some((done, said)) = far(&feedback) {
-                        control.progress(done.clamp(0.0, 1.0), &said);
-                    }
-                }
-                Ok(None) => {}
-                // Its end says the same.
-                Err(_) => control.sleep(LOOK).await?,
-            }
-        };
-        link.goals.ended(&sent);
-        let end = end.map_err(|error| self.failed(error))?;
-        match shortfall(action, &end) {
-            None => Ok(end.result),
-            Some(why) => Err(self.trouble(why)),
-        }
-    }
-
     /// Does what one of the robot's own tools does.
-    async fn own(&self, name: &str, control: &Control) -> Outcome {
+    async fn own(&self, (name, on): (&str, Subsystem), control: &Control) -> Outcome {
         let Some(tool) = self.config.tools.get(name) else {
             return Err(self.remote.lacks(name));
         };
         let answer = match (&tool.action, &tool.service) {
             (Some(action), _) => {
                 let goal = Value::Object(tool.goal.clone());
-                self.pursue(action, goal, |_| None, control).await?
+                let end = self.pursue((action, on), goal, |_| Ok(None), control).await?;
+                self.reached(action, &end)?;
+                end.result
             }
             (None, Some(service)) => self.ask(tool, service, control).await?,
             (None, None) => return Err(self.remote.lacks(name)),
@@ -208,7 +178,7 @@ impl RosBase {
         answer.map_err(|error| self.failed(error))
     }
 
-    /// What the base tells of itself.
+    /// What the robot tells of itself.
     async fn read(&self, what: Reading, control: &Control) -> Outcome {
         let link = self.remote.there(control).await?;
         let nothing = |topic: Option<&str>| match topic {
@@ -255,60 +225,11 @@ impl RosBase {
                     .with("reach_m", seen.reach))
             }
             Reading::Joints => {
-                let (old, joints) = link
-                    .told
-                    .joints
-                    .get()
-                    .ok_or_else(|| nothing(config.joints.as_deref()))?;
+                let (old, joints) = link.told.joints.all().ok_or_else(|| nothing(config.joints()))?;
                 Ok(ActionOutput::said("its joints")
                     .with("positions", joints)
                     .with("age_s", age(old)))
             }
-        }
-    }
-
-    /// Ends what the base does of its own, after it was told to stand: its goals, then by the vendor's stop. It goes on after
-    /// this has returned; what could not be ended is said.
-    fn end(&self, link: &BaseLink, emergency: bool) -> Result<(), ActionError> {
-        let own = link.goals.stop();
-        let vendor = self.config.emergency.clone().filter(|_| emergency);
-        if own.is_empty() && !emergency {
-            return Ok(());
-        }
-        let (graph, actions, notify) = (
-            Arc::clone(&link.graph),
-            self.config.actions(),
-            self.remote.notify().clone(),
-        );
-        let (sender, ended) = std::sync::mpsc::channel();
-        let zero = self.remote.sayer();
-        let work = async move {
-            let others = async {
-                match emergency {
-                    true => cancel_all(graph.as_ref(), &actions, GOAL_ENDS).await,
-                    false => Ok(()),
-                }
-            };
-            let (own, others) = tokio::join!(cancel(&own), others);
-            // What pursued a goal may have said a velocity of its own meanwhile.
-            zero();
-            let vendor = match vendor {
-                Some(vendor) => emergency::ask(graph.as_ref(), &vendor.service, &vendor.on, GOAL_ENDS).await,
-                None => Ok(()),
-            };
-            let ended = own.and(others).and(vendor);
-            if let Err(error) = &ended {
-                notify(Notice::Backend {
-                    state: BackendState::Degraded,
-                    reason: format!("the stop did not end everything: {error}; press the robot's own button"),
-                });
-            }
-            let _ = sender.send(ended);
-        };
-        link.spawn(work);
-        match ended.recv_timeout(AT_ONCE) {
-            Ok(Err(error)) => Err(self.failed(error)),
-            _ => Ok(()),
         }
     }
 }
@@ -320,22 +241,21 @@ impl Adapter for RosBase {
 
     fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
         let (name, config) = (self.remote.name().to_owned(), self.config.clone());
+        let parts = self.remote.capabilities().clone();
         self.remote
-            .connect(move || BaseLink::open(&name, &config))
+            .connect(move || BaseLink::open(&name, &config, &parts))
             .boxed()
     }
 
     fn execute<'a>(&'a self, action: &'a Action, control: &'a Control) -> BoxFuture<'a, Outcome> {
-        let halt = || self.halt(&[Subsystem::Base], false);
+        let halt = || self.halt(&[action.subsystem], false);
         self.remote
             .attend(action, control, self.run(action, control), halt)
             .boxed()
     }
 
-    fn state(&self, _: Subsystem) -> Value {
-        let joints = self.remote.link().and_then(|link| link.told.joints.get());
-        let positions = joints.map_or_else(Map::new, |(_, joints)| joints);
-        json!({"positions": positions, "connected": self.remote.is_there()})
+    fn state(&self, subsystem: Subsystem) -> Value {
+        json!({"positions": self.positions(subsystem), "connected": self.remote.is_there()})
     }
 
     fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
@@ -343,11 +263,7 @@ impl Adapter for RosBase {
             return self.remote.unseen();
         };
         let stands = stands.map_err(|error| self.remote.failed(error));
-        let ended = match concerned.contains(&Subsystem::Base) {
-            true => self.end(link, emergency),
-            false => Ok(()),
-        };
-        let sent = stands.and(ended);
+        let sent = stands.and(self.end(link, &concerned, emergency));
         match emergency {
             true => sent.and_then(|()| self.remote.heard()),
             false => sent,
@@ -374,7 +290,7 @@ impl Adapter for RosBase {
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
             if let Some(link) = self.remote.link()
-                && let Err(error) = cancel(&link.goals.stop()).await
+                && let Err(error) = cancel(&link.goals.stop(&Subsystem::EACH)).await
             {
                 tracing::warn!(%error, "a goal goes on");
             }
@@ -389,6 +305,10 @@ impl Adapter for RosBase {
             see(link, topic).await.map_err(|error| self.remote.failed(error))
         }
         .boxed()
+    }
+
+    fn holds(&self, arm: Subsystem) -> Option<bool> {
+        self.holding(arm)
     }
 
     fn fix(&self) -> Option<Fix> {

@@ -115,7 +115,12 @@ impl Listing<'_> {
             &name,
             effect,
             has,
-            move |unit, _| Ok(Graph::new(unit).wave([on(Subsystem::Base, seconds + 10.0, step.clone())])),
+            move |unit, _| {
+                // A robot without a base does it with all that it has.
+                let base = unit.capabilities().has(Subsystem::Base);
+                let part = if base { Subsystem::Base } else { Subsystem::All };
+                Ok(Graph::new(unit).wave([on(part, seconds + 10.0, step.clone())]))
+            },
             (arguments, json!({})),
         );
     }

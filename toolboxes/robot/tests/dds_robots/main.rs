@@ -33,6 +33,7 @@ mod late;
 mod readers;
 mod ros_base;
 mod silence;
+mod stops;
 mod success;
 mod types;
 mod vendor;

@@ -1,5 +1,6 @@
 //! A base in a graph of ROS, made of the published Cyclone DDS: what it is told, what it tells, and how it is stopped.
 
+mod arms;
 mod comings;
 mod eyes;
 mod over_rosbridge;
@@ -31,16 +32,21 @@ fn base(kind: &str, domain: u16) -> Option<Peer> {
 
 /// A base that does something besides.
 fn base_that(kind: &str, domain: u16, does: &str) -> Option<Peer> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ros-graph/tests/python/base_cyclonedds.py");
+    peer("base_cyclonedds.py", &[kind, &domain.to_string(), does])
+}
+
+/// A peer of the published Cyclone DDS.
+fn peer(script: &str, arguments: &[&str]) -> Option<Peer> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ros-graph/tests/python");
     let mut command = Command::new(python()?);
     command
         .arg("-u")
-        .arg(script)
-        .args([kind, &domain.to_string(), does])
+        .arg(folder.join(script))
+        .args(arguments)
         .env("CYCLONEDDS_URI", LOOPBACK);
-    let base = Peer::run("base_cyclonedds.py", command);
-    base.until("ready");
-    Some(base)
+    let peer = Peer::run(script, command);
+    peer.until("ready");
+    Some(peer)
 }
 
 fn scene(kind: &str, robot: &str) -> Option<Scene> {
@@ -58,10 +64,21 @@ fn channels(domain: u16, discovery_ms: u64) -> Value {
 }
 
 fn driven(base: Peer, robot: &str, channels: Value) -> Scene {
+    scene_of(base, robot, channels, None)
+}
+
+/// A peer and the toolbox that drives it, by a file of an owner where there is one.
+fn scene_of(base: Peer, robot: &str, channels: Value, file: Option<&str>) -> Scene {
     let folder = tempfile::tempdir().unwrap();
-    let config = json!({
+    let mut config = json!({
         "robots": {"hal": {"kind": robot, "channels": channels}}, "data_dir": folder.path(),
     });
+    if let Some(file) = file {
+        let robots = folder.path().join("robots");
+        std::fs::create_dir(&robots).unwrap();
+        std::fs::write(robots.join(format!("{robot}.toml")), file).unwrap();
+        config["robots_dir"] = json!(robots);
+    }
     let harness = Harness::open::<Robots>(config.clone())
         .unwrap()
         .with_deadline(Duration::from_secs(60));
@@ -74,7 +91,7 @@ fn driven(base: Peer, robot: &str, channels: Value) -> Scene {
 }
 
 /// Seconds, on the clock of the base.
-fn now() -> f64 {
+pub(crate) fn now() -> f64 {
     let now = clock_gettime(ClockId::Monotonic);
     #[allow(
         clippy::cast_precision_loss,

@@ -474,3 +474,56 @@ fn two_files_of_one_robot_are_said() {
         "{said}"
     );
 }
+
+/// What is wrong with an arm behind `ros2_control`, in the file of one.
+#[test]
+fn a_wrong_arm_in_ros_says_what_is_wrong() {
+    let ur = include_str!("../../robots/unverified/ur.toml");
+    let hand = "gripper = { open = 100, closed = 0, max_speed = 100 }";
+    let percent = ur.replace(&format!("# {hand}"), hand);
+    let channel = |key: &str| {
+        format!(
+            "\n[channels.arms.right_arm.gripper]\naction = \"/hand\"\njoint = \"finger\"\nopen = 0.08\nclosed = 0\n{key}\n"
+        )
+    };
+    for (text, expected) in [
+        (
+            ur.replace("[channels.arms.right_arm]", "[channels.arms.left_arm]"),
+            "channels.arms.right_arm: missing; expected the action of its controller",
+        ),
+        (
+            ur.replace("[channels.arms.right_arm]", "[channels.arms.right_hand]"),
+            "did you mean `right_arm`?",
+        ),
+        (
+            ur.replace("goal_tolerance = 0.5", "goal_tolerance = 0"),
+            "channels.arms.right_arm.goal_tolerance: expected 0.01 to 10 degrees, got 0",
+        ),
+        (percent.clone(), "expected both, or neither"),
+        (format!("{ur}{}", channel("")), "expected both, or neither"),
+        (
+            percent.replace("{ open = 100, closed = 0", "{ joint = 5, open = 100, closed = 0")
+                + &channel("force = 40"),
+            "parts.right_arm.gripper.joint: a hand in ROS is moved by an action of its own",
+        ),
+        (
+            format!("{percent}{}", channel("force = -1")),
+            "channels.arms.right_arm.gripper.force: expected 0 to 10000 N",
+        ),
+        (
+            ur.replace("joints = \"/joint_states\"", "odometry = \"/odom\""),
+            "channels.odometry: it is for a base",
+        ),
+        (
+            ur.replace("emergency = \"hold\"", "emergency = \"torque_off\""),
+            "an arm holds",
+        ),
+    ] {
+        let folder = folder(&[("ur.toml", text.as_str())]);
+        let error = match kind_of(&folder.path().join("ur.toml")) {
+            Ok(_) => panic!("it is taken: {expected}"),
+            Err(error) => error.to_string(),
+        };
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+}

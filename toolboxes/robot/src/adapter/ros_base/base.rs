@@ -1,4 +1,7 @@
-//! A base in a graph of ROS, and what its failures are called.
+//! A robot in a graph of ROS, and what its failures are called.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use ros_graph::error::GraphError;
 
@@ -6,24 +9,31 @@ use super::channels::RosBaseConfig;
 use super::link::BaseLink;
 use crate::adapter::remote::Remote;
 use crate::adapter::{ActionError, ActionOutput, Notify};
+use crate::conduct::Stop;
 use crate::driver::DrivenRobot;
+use crate::subsystem::Subsystem;
 
 pub(super) type Outcome<T = ActionOutput> = Result<T, ActionError>;
 
-/// A base.
+/// A base, arms, or both.
 pub struct RosBase {
     pub(super) config: RosBaseConfig,
     pub(super) remote: Remote<BaseLink>,
+    pub(super) stop: Stop,
+    /// How far each hand was open when it was told to close: `None` where it held nothing then.
+    pub(super) hands: Mutex<BTreeMap<Subsystem, Option<f64>>>,
     /// What places are remembered in where the base counts its own wheels: that begins anew.
     pub(super) frame: String,
 }
 
 impl RosBase {
-    /// A base that is not connected yet.
+    /// A robot that is not connected yet.
     pub(super) fn new(robot: DrivenRobot<'_>, config: &RosBaseConfig, notify: Notify) -> Self {
         Self {
             remote: Remote::new(robot.name, &config.ros, robot.capabilities.clone(), notify),
             config: config.clone(),
+            stop: robot.stop.clone(),
+            hands: Mutex::default(),
             frame: format!("odom-{:08x}", fastrand::u32(..)),
         }
     }

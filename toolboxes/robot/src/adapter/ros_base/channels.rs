@@ -1,8 +1,7 @@
-//! The channels of a base in a graph of ROS, as its file gives them.
+//! The channels of a robot in a graph of ROS, as its file gives them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use ovos_toolbox_sdk::wire::Effect;
 use ros_graph::velocity::VelocityConfig;
@@ -12,8 +11,21 @@ use serde_json::Value;
 use crate::adapter::booster_k1::VelocityType;
 use crate::model::ModelError;
 use crate::ros::RosConfig;
+use crate::subsystem::Subsystem;
 
-/// The channels of a base.
+/// nav2_msgs/action/NavigateToPose.
+const NAVIGATE: &str = "nav2_msgs/action/NavigateToPose";
+/// What moves an arm.
+pub(super) const TRAJECTORY: &str = "control_msgs/action/FollowJointTrajectory";
+/// What moves a hand: the older, and the newer that replaces it.
+pub(super) const GRIPPERS: [&str; 2] = [
+    "control_msgs/action/GripperCommand",
+    "control_msgs/action/ParallelGripperCommand",
+];
+/// Where joint states come from by default.
+const JOINTS: &str = "/joint_states";
+
+/// The channels of a robot.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RosBaseConfig {
@@ -31,8 +43,10 @@ pub struct RosBaseConfig {
     pub battery: Option<String>,
     /// sensor_msgs/LaserScan: nothing drives into what it shows.
     pub scan: Option<ScanChannel>,
-    /// sensor_msgs/JointState.
+    /// sensor_msgs/JointState, or control_msgs/JointTrajectoryControllerState. A robot with arms has `/joint_states` where this is left out.
     pub joints: Option<String>,
+    /// The arms, and their hands.
+    pub arms: BTreeMap<Subsystem, ArmChannel>,
     /// nav2_msgs/action/NavigateToPose.
     pub navigate: Option<NavigateChannel>,
     /// The robot's own actions and services, each a tool of its name.
@@ -107,6 +121,65 @@ fn map() -> String {
     "map".to_owned()
 }
 
+/// How an arm is moved. Its joints have the names of the graph.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArmChannel {
+    /// control_msgs/action/FollowJointTrajectory.
+    pub trajectory: String,
+    /// How far a joint may be beside its way before the controller gives up, in degrees.
+    #[serde(default = "beside")]
+    pub path_tolerance: f64,
+    /// How close to its goal each joint comes, in degrees: by the controller, and by what the joints measure.
+    #[serde(default = "close")]
+    pub goal_tolerance: f64,
+    /// How much later than planned the goal may be reached, in seconds.
+    #[serde(default = "late")]
+    pub late: f64,
+    /// Its hand.
+    pub gripper: Option<HandChannel>,
+}
+
+/// The default of the UR driver's controllers is 0.2 rad.
+fn beside() -> f64 {
+    10.0
+}
+
+fn close() -> f64 {
+    1.0
+}
+
+fn late() -> f64 {
+    2.0
+}
+
+/// How a hand is moved.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandChannel {
+    /// control_msgs/action/GripperCommand or ParallelGripperCommand, as the graph says.
+    pub action: String,
+    /// Its joint, as the joint states name it.
+    pub joint: String,
+    /// Where the joint is when the hand is open, in metres or radians as the joint states have it.
+    pub open: f64,
+    /// Where it is when the hand is closed.
+    pub closed: f64,
+    /// What full force is, in newtons; 0 leaves it to the gripper.
+    #[serde(default)]
+    pub force: f64,
+}
+
+/// An action that may have goals.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ActionChannel {
+    pub(super) name: String,
+    /// The part that it moves.
+    pub(super) on: Subsystem,
+    /// The types that it may have; any where there are none.
+    pub(super) types: Vec<&'static str>,
+}
+
 /// An action or a service of the robot that is a tool.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -163,13 +236,35 @@ impl RosBaseConfig {
     }
 
     /// Every action that may have a goal.
-    pub(super) fn actions(&self) -> Vec<String> {
-        let own = self.tools.values().filter_map(|tool| tool.action.clone());
-        let navigate = self.navigate.iter().map(|channel| channel.action.clone());
-        let mut actions: Vec<String> = navigate.chain(own).collect();
+    pub(super) fn actions(&self) -> Vec<ActionChannel> {
+        let channel = |name: &str, on, types: &[&'static str]| ActionChannel {
+            name: name.to_owned(),
+            on,
+            types: types.to_vec(),
+        };
+        let own = self.tools.values().filter_map(|tool| tool.action.as_deref());
+        let navigate = self.navigate.iter();
+        let mut actions: Vec<ActionChannel> = navigate
+            .map(|navigate| channel(&navigate.action, Subsystem::Base, &[NAVIGATE]))
+            .chain(own.map(|name| channel(name, Subsystem::All, &[])))
+            .collect();
+        for (on, arm) in &self.arms {
+            actions.push(channel(&arm.trajectory, *on, &[TRAJECTORY]));
+            actions.extend(
+                arm.gripper
+                    .iter()
+                    .map(|hand| channel(&hand.action, *on, &GRIPPERS)),
+            );
+        }
         actions.sort();
         actions.dedup();
         actions
+    }
+
+    /// Where joint states come from.
+    pub(super) fn joints(&self) -> Option<&str> {
+        let default = (!self.arms.is_empty()).then_some(JOINTS);
+        self.joints.as_deref().or(default)
     }
 
     /// Every service that is called.
@@ -208,6 +303,36 @@ impl RosBaseConfig {
                 return wrong(format!("{key}.seconds: expected 1 to 600, got {}", tool.seconds));
             }
         }
+        for (on, arm) in &self.arms {
+            let key = format!("channels.arms.{on}");
+            if !on.is_arm() {
+                return wrong(format!("{key}: expected left_arm or right_arm"));
+            }
+            for (name, value, least, most, unit) in [
+                ("path_tolerance", arm.path_tolerance, 0.1, 180.0, "degrees"),
+                ("goal_tolerance", arm.goal_tolerance, 0.01, 10.0, "degrees"),
+                ("late", arm.late, 0.0, 60.0, "s"),
+            ] {
+                if !(value >= least && value <= most) {
+                    return wrong(format!(
+                        "{key}.{name}: expected {least} to {most} {unit}, got {value}"
+                    ));
+                }
+            }
+            if let Some(hand) = &arm.gripper {
+                let key = format!("{key}.gripper");
+                if !((hand.open - hand.closed).abs() >= 1e-4 && hand.open.abs().max(hand.closed.abs()) < 10.0)
+                {
+                    return wrong(format!(
+                        "{key}: expected different positions of {} as open and closed, in metres or radians",
+                        hand.joint
+                    ));
+                }
+                if !(hand.force >= 0.0 && hand.force <= 10_000.0) {
+                    return wrong(format!("{key}.force: expected 0 to 10000 N, got {}", hand.force));
+                }
+            }
+        }
         if let Some(scan) = &self.scan {
             for (key, value, most) in [
                 ("keep_free", scan.keep_free, 5.0),
@@ -230,6 +355,3 @@ impl RosBaseConfig {
         Ok(())
     }
 }
-
-/// How long a goal is given to end after its cancel.
-pub(super) const GOAL_ENDS: Duration = Duration::from_millis(500);

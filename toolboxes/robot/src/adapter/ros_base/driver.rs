@@ -1,14 +1,16 @@
-//! What follows from the channels of a base: its parts, what drives it, and its safe stop.
+//! What follows from the channels of a robot in a graph: its parts, what drives it, and its safe stop.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use ros_graph::error::GraphError;
+use ros_graph::graph::Graph;
 use ros_graph::velocity::Velocity;
 
 use super::base::RosBase;
-use super::channels::RosBaseConfig;
+use super::channels::{RosBaseConfig, TRAJECTORY};
 use super::emergency;
-use super::goals::cancel_all;
+use super::goals::{cancel_all, type_of};
 use super::link::join;
 use crate::adapter::{ActionError, Adapter, Estop, Notify};
 use crate::capability::{Capabilities, OwnTool, Services};
@@ -30,7 +32,7 @@ impl Driver for RosBaseConfig {
             seconds: tool.seconds,
         });
         parts.services = Services {
-            motor_status: self.joints.is_some(),
+            motor_status: self.joints().is_some(),
             self_test: parts_of(parts, &[]),
             position: self.odometry.is_some(),
             navigates: self.navigate.is_some(),
@@ -47,14 +49,53 @@ impl Driver for RosBaseConfig {
 
     fn fit(&self, model: Model) -> Result<Model, ModelError> {
         self.check()?;
-        let parts = model.capabilities.subsystems();
-        match parts.iter().find(|part| **part != Subsystem::Base) {
-            Some(part) => Err(ModelError::parse(
-                "the channels",
-                format!("parts.{part}: the driver ros moves a base, and nothing else; leave it out"),
-            )),
-            None => Ok(model),
+        let parts = &model.capabilities;
+        let wrong = |what: String| Err(ModelError::parse("the channels", what));
+        for part in parts.subsystems() {
+            let gripper = parts.arm(part).and_then(|arm| arm.gripper.as_ref());
+            let hand = self.arms.get(&part).and_then(|arm| arm.gripper.as_ref());
+            match part {
+                Subsystem::Base => {}
+                arm if !arm.is_arm() => {
+                    return wrong(format!(
+                        "parts.{part}: the driver ros moves a base and arms, and nothing else; leave it out"
+                    ));
+                }
+                arm if !self.arms.contains_key(&arm) => {
+                    return wrong(format!(
+                        "channels.arms.{arm}: missing; expected the action of its controller, such as trajectory = \
+                         \"/joint_trajectory_controller/follow_joint_trajectory\""
+                    ));
+                }
+                _ if gripper.is_some_and(|gripper| gripper.joint.is_some()) => {
+                    return wrong(format!(
+                        "parts.{part}.gripper.joint: a hand in ROS is moved by an action of its own; leave it out, and give open and \
+                         closed in percent"
+                    ));
+                }
+                _ if gripper.is_some() != hand.is_some() => {
+                    return wrong(format!(
+                        "parts.{part}.gripper and channels.arms.{part}.gripper: expected both, or neither"
+                    ));
+                }
+                _ => {}
+            }
         }
+        if let Some(arm) = self.arms.keys().find(|arm| !parts.has(**arm)) {
+            return wrong(format!("channels.arms.{arm}: the robot has no parts.{arm}"));
+        }
+        for (key, is_there) in [
+            ("odometry", self.odometry.is_some()),
+            ("scan", self.scan.is_some()),
+            ("navigate", self.navigate.is_some()),
+        ] {
+            if is_there && parts.base.is_none() {
+                return wrong(format!(
+                    "channels.{key}: it is for a base, and the robot has no parts.base"
+                ));
+            }
+        }
+        Ok(model)
     }
 
     fn stops(&self, name: &str, stop: &Stop) -> Result<(), ActionError> {
@@ -62,7 +103,7 @@ impl Driver for RosBaseConfig {
             None | Some(Estop::Hold) => Ok(()),
             Some(_) => Err(ActionError::NotSupported {
                 robot: name.to_owned(),
-                what: "estop other than hold: a base stands; the vendor's own stop is channels.emergency"
+                what: "estop other than hold: a base stands, and an arm holds; the vendor's own stop is channels.emergency"
                     .to_owned(),
             }),
         }
@@ -81,18 +122,43 @@ impl Driver for RosBaseConfig {
         let runtime = carrier::runtime(robot.name).map_err(failed)?;
         let stopped: Result<(), RosError> = runtime.block_on(async {
             let graph = join(robot.name, self, carrier::visit).await?;
-            let (config, actions) = (self.velocity(), self.actions());
-            let zero = Velocity::shout_zero(graph.as_ref(), &config, PATIENCE);
-            // At the same time: a goal outlives what has sent it, and moves the base again.
-            let (zero, cancelled) = tokio::join!(zero, cancel_all(graph.as_ref(), &actions, PATIENCE));
-            let again = Velocity::shout_zero(graph.as_ref(), &config, PATIENCE).await;
+            let config = robot.capabilities.base.as_ref().map(|_| self.velocity());
+            let zero = async || match &config {
+                Some(config) => Velocity::shout_zero(graph.as_ref(), config, PATIENCE).await,
+                None => Ok(()),
+            };
+            // At the same time: a goal outlives what has sent it, and moves the robot again.
+            let (zero_said, cancelled) = tokio::join!(zero(), self.cancel_in_order(graph.as_ref(), robot));
+            let again = zero().await;
             let vendor = match &self.emergency {
                 Some(vendor) => emergency::ask(graph.as_ref(), &vendor.service, &vendor.on, PATIENCE).await,
                 None => Ok(()),
             };
-            Ok(zero.and(cancelled).and(again).and(vendor)?)
+            Ok(zero_said.and(cancelled).and(again).and(vendor)?)
         });
         runtime.shutdown_background();
         stopped.map_err(failed)
+    }
+}
+
+impl RosBaseConfig {
+    /// Cancels every goal of anyone, part after part in the order in which they come to rest.
+    ///
+    /// # Errors
+    /// A cancel was not taken. Without a base also where nothing serves what moves an arm: then nothing shows that the robot was reached.
+    async fn cancel_in_order(&self, graph: &dyn Graph, robot: DrivenRobot<'_>) -> Result<(), GraphError> {
+        let mut cancelled = Ok(());
+        for group in robot.stop.groups(&robot.capabilities.subsystems()) {
+            let mut actions = self.actions();
+            actions.retain(|action| action.on.each().iter().any(|on| group.contains(on)));
+            cancelled = cancelled.and(cancel_all(graph, &actions, PATIENCE).await);
+        }
+        if robot.capabilities.base.is_none() {
+            for arm in self.arms.values() {
+                let reached = type_of(graph, &arm.trajectory, &[TRAJECTORY]).await;
+                cancelled = cancelled.and(reached.map(drop));
+            }
+        }
+        cancelled
     }
 }

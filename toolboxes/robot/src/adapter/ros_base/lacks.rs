@@ -1,6 +1,6 @@
-//! What a base lacks of what its file says: topics that nothing publishes, actions and services that nothing serves.
+//! What a robot lacks of what its file says: topics that nothing publishes, actions and services that nothing serves, or as another type.
 //!
-//! Owns the comparison of the file with the graph. A base that lacks something moves all the same. Read [`Lacks`].
+//! Owns the comparison of the file with the graph. A robot that lacks something does the rest all the same. Read [`Lacks`].
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,6 +9,7 @@ use std::time::Duration;
 use ros_graph::graph::Graph;
 
 use super::channels::RosBaseConfig;
+use super::goals::other_type;
 
 /// The pause between two comparisons.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -44,25 +45,33 @@ pub(super) async fn compare(graph: &dyn Graph, config: &RosBaseConfig, lacks: &L
     loop {
         // A carrier that does not list them says nothing of them.
         if let Ok(found) = graph.entities().await {
-            let served = [
-                ("action", config.actions(), found.actions),
-                ("service", config.services(), found.services),
-            ];
+            let actions = config.actions().into_iter();
+            let actions = actions.map(|action| (action.name, action.types)).collect();
+            let services = config.services().into_iter();
+            let services: Vec<(String, Vec<&str>)> = services.map(|name| (name, Vec::new())).collect();
             let mut missing = Vec::new();
-            for (what, wanted, found) in served {
-                for name in wanted {
-                    let is_missing = found.iter().all(|one| one.name != name);
+            for (what, wanted, found) in [
+                ("action", actions, found.actions),
+                ("service", services, found.services),
+            ] {
+                for (name, types) in wanted {
+                    let served = found.iter().find(|one| one.name == name);
                     // The graph is not known whole at once: what is missing twice is missing.
-                    let wrong = is_missing && missed.contains(&name);
-                    lacks.note(
-                        &name,
-                        wrong.then(|| {
+                    let absent = served.is_none() && missed.contains(&name);
+                    let other = served.filter(|served| {
+                        let is_meant = |of: &String| types.contains(&of.as_str());
+                        !(types.is_empty() || served.types.is_empty() || served.types.iter().all(is_meant))
+                    });
+                    let wrong = match other {
+                        Some(served) => Some(other_type(&name, &types, served.types.clone()).to_string()),
+                        None => absent.then(|| {
                             format!(
                                 "nothing serves the {what} {name}: start it on the robot, or check its name"
                             )
                         }),
-                    );
-                    missing.extend(is_missing.then_some(name));
+                    };
+                    lacks.note(&name, wrong);
+                    missing.extend(served.is_none().then_some(name));
                 }
             }
             missed = missing;

@@ -1,4 +1,4 @@
-//! The connection to a base: its graph, whether it hears velocities, and what it told last.
+//! The connection to a robot: its graph, whether its base hears velocities, and what it told last.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,11 +19,13 @@ use tokio::task::JoinHandle;
 use super::channels::RosBaseConfig;
 use super::goals::Goals;
 use super::lacks::{Lacks, compare};
-use super::readings::{Battery, Odometry, Scan};
+use super::readings::{Battery, JointStates, Odometry, Scan};
 use crate::action::Velocity;
 use crate::adapter::remote::{Link, node_name};
+use crate::capability::Capabilities;
 use crate::dds::asked::DdsRequest;
 use crate::ros::{RosConfig, RosError, carrier};
+use crate::subsystem::Subsystem;
 
 /// The pause between two looks whether the base still hears.
 const LOOK: Duration = Duration::from_millis(100);
@@ -64,7 +66,7 @@ impl<T: Clone> Newest<T> {
     }
 }
 
-/// What a base tells.
+/// What a robot tells.
 #[derive(Default)]
 pub(super) struct Readings {
     pub(super) odometry: Newest<Odometry>,
@@ -72,19 +74,24 @@ pub(super) struct Readings {
     pub(super) pose: Newest<(Odometry, Odometry)>,
     pub(super) battery: Newest<Battery>,
     pub(super) scan: Newest<Scan>,
-    /// Degrees by joint.
-    pub(super) joints: Newest<serde_json::Map<String, Value>>,
+    pub(super) joints: JointStates,
 }
 
-/// The graph of a base. Dropping it leaves the graph.
+/// The channel of velocities, kept in the type that the base hears.
+type Kept = Arc<Mutex<Result<Arc<Channel>, GraphError>>>;
+
+/// The graph of a robot. Dropping it leaves the graph.
 pub(super) struct BaseLink {
     pub(super) graph: Arc<dyn Graph>,
     pub(super) told: Arc<Readings>,
     pub(super) goals: Arc<Goals>,
-    channel: Arc<Mutex<Result<Arc<Channel>, GraphError>>>,
+    /// For a robot with a base.
+    channel: Option<Kept>,
+    /// The joints of its arms, and where they are told.
+    joints: (Vec<String>, String),
     lacks: Arc<Lacks>,
     odometry: Option<String>,
-    /// The domain, of a base that is not behind a rosbridge.
+    /// The domain, of a robot that is not behind a rosbridge.
     domain: Option<u16>,
     runtime: Option<Runtime>,
 }
@@ -101,7 +108,7 @@ impl Drop for BaseLink {
 /// How a graph over DDS is joined.
 pub(super) type Join = fn(&RosConfig, &str, Library) -> Result<Arc<dyn Graph>, RosError>;
 
-/// Joins the graph in which a base is.
+/// Joins the graph in which a robot is.
 pub(super) async fn join(name: &str, config: &RosBaseConfig, join: Join) -> Result<Arc<dyn Graph>, RosError> {
     let mut library = Library::shipped(config.ros.distribution()).map_err(GraphError::from)?;
     for folder in &config.interfaces {
@@ -114,40 +121,41 @@ pub(super) async fn join(name: &str, config: &RosBaseConfig, join: Join) -> Resu
 }
 
 impl BaseLink {
-    pub(super) fn open(name: &str, config: &RosBaseConfig) -> Result<Self, RosError> {
+    pub(super) fn open(name: &str, config: &RosBaseConfig, parts: &Capabilities) -> Result<Self, RosError> {
         let runtime = carrier::runtime(name)?;
         let graph = runtime.block_on(join(name, config, carrier::join))?;
         let told: Arc<Readings> = Arc::default();
-        let unheard = GraphError::Unheard {
-            topic: config.velocity.topic.clone(),
-        };
-        let channel = Arc::new(Mutex::new(Err(unheard)));
-        runtime.spawn(keep(Arc::clone(&graph), config.clone(), Arc::clone(&channel)));
-        let hears: [(Option<&String>, Heard); 5] = [
-            (config.odometry.as_ref(), |told, message, _| {
+        let channel = parts.base.as_ref().map(|_| -> Kept {
+            Arc::new(Mutex::new(Err(GraphError::Unheard {
+                topic: config.velocity.topic.clone(),
+            })))
+        });
+        if let Some(channel) = &channel {
+            runtime.spawn(keep(Arc::clone(&graph), config.clone(), Arc::clone(channel)));
+        }
+        let hears: [(Option<&str>, Heard); 5] = [
+            (config.odometry.as_deref(), |told, message, _| {
                 Odometry::read(message).map(|read| told.odometry.put(read))
             }),
             (
                 config
                     .navigate
                     .as_ref()
-                    .and_then(|navigate| navigate.pose.as_ref()),
+                    .and_then(|navigate| navigate.pose.as_deref()),
                 |told, message, _| {
                     let (_, then) = told.odometry.get().unwrap_or_default();
                     Odometry::read(message).map(|read| told.pose.put((read, then)))
                 },
             ),
-            (config.battery.as_ref(), |told, message, _| {
+            (config.battery.as_deref(), |told, message, _| {
                 told.battery.put(Battery::read(message));
                 Some(())
             }),
             (
-                config.scan.as_ref().map(|scan| &scan.topic),
+                config.scan.as_ref().map(|scan| scan.topic.as_str()),
                 |told, message, ahead| Scan::read(message, ahead).map(|read| told.scan.put(read)),
             ),
-            (config.joints.as_ref(), |told, message, _| {
-                joints(message).map(|read| told.joints.put(read))
-            }),
+            (config.joints(), |told, message, _| told.joints.put(message)),
         ];
         let lacks: Arc<Lacks> = Arc::default();
         runtime.spawn({
@@ -156,7 +164,7 @@ impl BaseLink {
         });
         let ahead = config.scan.as_ref().map_or(0.0, |scan| scan.ahead);
         for (topic, heard) in hears {
-            if let Some(topic) = topic.cloned() {
+            if let Some(topic) = topic.map(str::to_owned) {
                 let (graph, told, lacks) = (Arc::clone(&graph), Arc::clone(&told), Arc::clone(&lacks));
                 runtime.spawn(async move {
                     hear(graph.as_ref(), &topic, &lacks, |message| {
@@ -171,6 +179,10 @@ impl BaseLink {
             told,
             goals: Arc::default(),
             channel,
+            joints: (
+                config.arms.keys().flat_map(|arm| names(parts, *arm)).collect(),
+                config.joints().unwrap_or_default().to_owned(),
+            ),
             lacks,
             odometry: config.odometry.clone(),
             domain: config.rosbridge.is_none().then_some(config.ros.domain),
@@ -203,15 +215,30 @@ impl BaseLink {
     ///
     /// # Errors
     /// Nothing listens, or it listens to another type.
-    pub(super) fn channel(&self) -> Result<Arc<Channel>, GraphError> {
-        let channel = self
-            .channel
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()?;
+    fn heard(kept: &Kept) -> Result<Arc<Channel>, GraphError> {
+        let channel = now(kept)?;
         channel.heard()?;
         Ok(channel)
     }
+
+    /// The joint of an arm that has not been told for a second.
+    fn untold(&self) -> Option<&String> {
+        let (joints, _) = &self.joints;
+        joints
+            .iter()
+            .find(|joint| self.told.joints.fresh(joint).is_none())
+    }
+}
+
+/// The names of an arm's joints.
+fn names(parts: &Capabilities, arm: Subsystem) -> impl Iterator<Item = String> {
+    let joints = parts.joints(arm).unwrap_or_default().iter();
+    joints.map(|joint| joint.name.clone())
+}
+
+/// The channel as it is now.
+fn now(kept: &Kept) -> Result<Arc<Channel>, GraphError> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Keeps the message of a topic; `None` where it is not of the kind.
@@ -253,14 +280,9 @@ async fn hear(graph: &dyn Graph, topic: &str, lacks: &Lacks, heard: impl Fn(&Val
 }
 
 /// Keeps the channel of velocities in the type that the base hears.
-async fn keep(
-    graph: Arc<dyn Graph>,
-    config: RosBaseConfig,
-    kept: Arc<Mutex<Result<Arc<Channel>, GraphError>>>,
-) {
+async fn keep(graph: Arc<dyn Graph>, config: RosBaseConfig, kept: Kept) {
     loop {
-        let now = kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if !now.is_ok_and(|channel| channel.heard().is_ok()) {
+        if BaseLink::heard(&kept).is_err() {
             // A publisher that is new has to be known to the base before it is heard: less patience would give up each.
             let opened = Channel::open(graph.as_ref(), config.velocity(), PATIENCE).await;
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = opened.map(Arc::new);
@@ -269,29 +291,17 @@ async fn keep(
     }
 }
 
-/// Degrees by joint, of sensor_msgs/JointState.
-fn joints(message: &Value) -> Option<serde_json::Map<String, Value>> {
-    let (names, positions) = (message["name"].as_array()?, message["position"].as_array()?);
-    let each = names.iter().zip(positions).filter_map(|(name, position)| {
-        let degrees = (position.as_f64()?.to_degrees() * 10.0).round() / 10.0;
-        Some((name.as_str()?.to_owned(), degrees.into()))
-    });
-    Some(each.collect())
-}
-
 impl Link for BaseLink {
     const AGAIN: Duration = Duration::from_millis(50);
     const LEASE: Duration = Duration::from_millis(300);
-    const SILENT: &str = "the robot is silent: its odometry has not come for a second; check its power, and that what publishes its \
-                          odometry runs";
+    const SILENT: &str = "the robot is silent: its odometry, or where its joints are, has not come for a second; check its power, and \
+                          that what publishes it runs";
 
     fn say(&self, velocity: &Velocity) -> Result<(), RosError> {
-        let channel = self
-            .channel
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()?;
-        channel.say(Speed {
+        let Some(kept) = &self.channel else {
+            return Ok(());
+        };
+        now(kept)?.say(Speed {
             forward: velocity.x,
             left: velocity.y,
             turn: velocity.turn,
@@ -304,11 +314,21 @@ impl Link for BaseLink {
     }
 
     fn is_there(&self) -> bool {
-        self.channel().is_ok() && (self.odometry.is_none() || self.told.odometry.fresh().is_some())
+        match &self.channel {
+            Some(kept) => {
+                Self::heard(kept).is_ok() && (self.odometry.is_none() || self.told.odometry.fresh().is_some())
+            }
+            None => self.untold().is_none(),
+        }
     }
 
     fn is_silent(&self) -> bool {
-        self.channel().is_ok() && self.told.odometry.is_silent()
+        match &self.channel {
+            Some(kept) => Self::heard(kept).is_ok() && self.told.odometry.is_silent(),
+            None => self
+                .untold()
+                .is_some_and(|joint| self.told.joints.get(joint).is_some()),
+        }
     }
 
     fn lacks(&self) -> Option<String> {
@@ -316,7 +336,19 @@ impl Link for BaseLink {
     }
 
     fn fits(&self) -> Result<(), RosError> {
-        match (self.channel(), &self.odometry) {
+        let Some(kept) = &self.channel else {
+            return match self.untold() {
+                None => Ok(()),
+                Some(joint) => Err(RosError::Graph(self.alone().unwrap_or_else(|| GraphError::Lost {
+                    name: self.joints.1.clone(),
+                    reason: format!(
+                        "where {joint} is has not come on it for a second; start what publishes it on the robot, or name the joint in \
+                         parts and the topic in channels.joints as the robot does"
+                    ),
+                }))),
+            };
+        };
+        match (Self::heard(kept), &self.odometry) {
             (Err(unheard @ GraphError::Unheard { .. }), _) => Err(self.alone().unwrap_or(unheard)),
             (Err(error), _) => Err(error),
             (Ok(_), Some(topic)) if self.told.odometry.get().is_none() => Err(GraphError::Lost {

@@ -1,7 +1,12 @@
-//! What a base tells of itself, read from its messages. Pure.
+//! What a robot tells of itself, read from its messages. Pure.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::link::SILENCE;
 use crate::bearing::half_circle;
 use crate::spot::Spot;
 
@@ -64,6 +69,64 @@ impl Odometry {
     /// Degrees, above -180 to 180.
     fn degrees(&self) -> f64 {
         half_circle(self.heading.to_degrees())
+    }
+}
+
+/// A robot has at most so many joints that are kept.
+const MOST: usize = 256;
+
+/// Where each joint is, in radians or metres, and when it was told: several publishers may tell of some joints each.
+#[derive(Default)]
+pub(super) struct JointStates(Mutex<BTreeMap<String, (Instant, f64)>>);
+
+impl JointStates {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Instant, f64)>> {
+        // Every change is one insertion.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps sensor_msgs/JointState, or control_msgs/JointTrajectoryControllerState of any distribution.
+    pub(super) fn put(&self, message: &Value) -> Option<()> {
+        let (names, positions) = match message["name"].as_array() {
+            Some(names) => (names, message["position"].as_array()?),
+            None => {
+                let measured = ["feedback", "actual"].map(|key| message[key]["positions"].as_array());
+                let measured = measured.into_iter().flatten().find(|found| !found.is_empty());
+                (message["joint_names"].as_array()?, measured?)
+            }
+        };
+        let (mut known, now) = (self.lock(), Instant::now());
+        for (name, position) in names.iter().zip(positions) {
+            if let (Some(name), Some(position)) = (name.as_str(), position.as_f64())
+                && (known.len() < MOST || known.contains_key(name))
+            {
+                known.insert(name.to_owned(), (now, position));
+            }
+        }
+        Some(())
+    }
+
+    /// Where a joint is, and how long ago that was told.
+    pub(super) fn get(&self, joint: &str) -> Option<(Duration, f64)> {
+        let known = self.lock();
+        known.get(joint).map(|(at, position)| (at.elapsed(), *position))
+    }
+
+    /// Where a joint is, unless that was not told for a second.
+    pub(super) fn fresh(&self, joint: &str) -> Option<f64> {
+        let (age, position) = self.get(joint)?;
+        (age < SILENCE).then_some(position)
+    }
+
+    /// Degrees of all joints, and how long ago the newest was told.
+    pub(super) fn all(&self) -> Option<(Duration, serde_json::Map<String, Value>)> {
+        let known = self.lock();
+        let newest = known.values().map(|(at, _)| at.elapsed()).min()?;
+        let degrees = |position: f64| (position.to_degrees() * 10.0).round() / 10.0;
+        let each = known
+            .iter()
+            .map(|(name, (_, position))| (name.clone(), degrees(*position).into()));
+        Some((newest, each.collect()))
     }
 }
 

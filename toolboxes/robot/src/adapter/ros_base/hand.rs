@@ -1,0 +1,164 @@
+//! Hands: a command of either kind, and what the hand's joint says then.
+
+use std::time::{Duration, Instant};
+
+use ros_graph::graph::GoalStatus;
+use serde_json::{Value, json};
+
+use super::arms::LAG;
+use super::base::{Outcome, RosBase};
+use super::channels::{GRIPPERS, HandChannel};
+use super::goals::type_of;
+use super::link::BaseLink;
+use crate::adapter::remote::until;
+use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::ros::RosError;
+use crate::step::Grip;
+use crate::subsystem::Subsystem;
+
+/// The part of its opening within which a hand is open, is closed, or has not moved.
+const MARGIN: f64 = 0.05;
+/// The part of its force with which a hand closes by default.
+const USUAL_FORCE: f64 = 0.5;
+/// How long a hand may take besides its way.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl RosBase {
+    fn hand(&self, on: Subsystem) -> Option<&HandChannel> {
+        self.config.arms.get(&on)?.gripper.as_ref()
+    }
+
+    /// How far a hand is open, 0 to 1, and how long ago that was told.
+    pub(super) fn opening(&self, link: &BaseLink, on: Subsystem) -> Option<(Duration, f64)> {
+        let hand = self.hand(on)?;
+        let at = link.told.joints.fresh(&hand.joint)?;
+        let (age, _) = link.told.joints.get(&hand.joint)?;
+        Some((age, (at - hand.closed) / (hand.open - hand.closed)))
+    }
+
+    /// Whether a hand holds something; `None` where that is not known.
+    pub(super) fn holding(&self, on: Subsystem) -> Option<bool> {
+        let (_, open) = self.opening(self.remote.link()?, on)?;
+        let known = self.hands().get(&on).copied();
+        match known {
+            // It has closed further, or was opened, since it closed on something.
+            Some(held) => Some(held.is_some_and(|held| (open - held).abs() <= MARGIN)),
+            None => (open <= MARGIN).then_some(false),
+        }
+    }
+
+    fn hands(&self) -> std::sync::MutexGuard<'_, std::collections::BTreeMap<Subsystem, Option<f64>>> {
+        // Every change is one insertion, or one removal.
+        self.hands
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Opens or closes a hand. One that closes with a force has to hold something.
+    pub(super) async fn grip(
+        &self,
+        on: Subsystem,
+        (grip, force): (Grip, Option<f64>),
+        control: &Control,
+    ) -> Outcome {
+        let parts = self.remote.capabilities().arm(on);
+        let (Some(hand), Some(part)) = (self.hand(on), parts.and_then(|arm| arm.gripper.as_ref())) else {
+            return Err(self.remote.lacks(format!("gripper of {on}")));
+        };
+        let link = self.remote.there(control).await?;
+        let untold = || {
+            self.remote.away(&format!(
+                "where {} is has not come on {} for a second: check what publishes it, or the name of the joint",
+                hand.joint,
+                self.config.joints().unwrap_or_default()
+            ))
+        };
+        let (_, before) = until(control, LAG, || self.opening(link, on).ok_or(()))
+            .await?
+            .map_err(|()| untold())?;
+        let close = match grip {
+            Grip::Open => false,
+            Grip::Close => true,
+            Grip::Toggle => before > 0.5,
+        };
+        let percent = if close { part.closed } else { part.open };
+        let to = hand.closed + (hand.open - hand.closed) * percent / 100.0;
+        let served = control.unless_cancelled(type_of(link.graph.as_ref(), &hand.action, &GRIPPERS));
+        let of = served
+            .await?
+            .map_err(|error| self.remote.failed(RosError::Graph(error)))?;
+        let effort = hand.force * force.unwrap_or(USUAL_FORCE);
+        let command = match of.as_deref() == Some(GRIPPERS[1]) {
+            true => json!({
+                "name": [hand.joint], "position": [to],
+                "effort": if effort > 0.0 { vec![effort] } else { Vec::new() },
+            }),
+            false => json!({"position": to, "max_effort": effort}),
+        };
+        let way = Duration::try_from_secs_f64((part.open - part.closed).abs() / part.max_speed);
+        let limit = way.unwrap_or_default() + PATIENCE;
+        let start = Instant::now();
+        let watch = |_: Option<&Value>| match () {
+            () if self.opening(link, on).is_none() => Err(untold()),
+            () if start.elapsed() > limit => Err(self.trouble(format!(
+                "{} has not said within {:.1} s that it has ended; its goal was cancelled",
+                hand.action,
+                limit.as_secs_f64()
+            ))),
+            () => Ok(None),
+        };
+        self.hands().remove(&on);
+        let goal = json!({"command": command});
+        let end = self.pursue((&hand.action, on), goal, watch, control).await?;
+        let stalled = end.result["stalled"] == true;
+        // What stalls a hand is what it holds; some controllers give such a goal up.
+        if !(stalled && end.status == GoalStatus::Aborted) {
+            self.reached(&hand.action, &end)?;
+        }
+        let ended = Instant::now();
+        let now = until(control, LAG, || match self.opening(link, on) {
+            Some((age, open)) if age <= ended.elapsed() => Ok(open),
+            _ => Err(()),
+        });
+        let now = now.await?.map_err(|()| untold())?;
+        let holds = self.judge(on, (before, now), (close, stalled))?;
+        self.hands().insert(on, holds.then_some(now));
+        if close && force.is_some() && !holds {
+            return Err(ActionError::Refused(format!("{on} has closed on nothing")));
+        }
+        let word = match (close, holds) {
+            (true, true) => "closed and holds something",
+            (true, false) => "closed",
+            (false, _) if now < 1.0 - MARGIN => "opened as far as it goes",
+            (false, _) => "open",
+        };
+        Ok(ActionOutput::said(format!("gripper of {on} is {word}"))
+            .with("closed", close)
+            .with("holding", holds)
+            .with("gripper_percent", (now * 100.0).round()))
+    }
+
+    /// Whether a hand holds something, by how far it was open and is now, and whether it says that something stalls it.
+    ///
+    /// # Errors
+    /// It has not done what it says.
+    fn judge(
+        &self,
+        on: Subsystem,
+        (before, now): (f64, f64),
+        (close, stalled): (bool, bool),
+    ) -> Outcome<bool> {
+        let percent = (now * 100.0).round();
+        let trouble = |what: &str| {
+            Err(self.trouble(format!(
+                "the gripper of {on} {what}: its joint says that it is open by {percent} %"
+            )))
+        };
+        match close {
+            false if now < 0.5 => trouble("did not open"),
+            true if now > 1.0 - MARGIN && before > 1.0 - MARGIN => trouble("did not close"),
+            true if now > MARGIN && !stalled => trouble("says that it is closed, and is not"),
+            _ => Ok(close && now > MARGIN),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! How a goal of any kind is pursued to its end, and how a stop ends it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ros_graph::error::GraphError;
+use ros_graph::graph::{Goal, GoalEnd};
+use serde_json::Value;
+
+use super::base::{Outcome, RosBase};
+use super::channels::ActionChannel;
+use super::emergency;
+use super::goals::{GOAL_ENDS, cancel, cancel_all, shortfall, tell};
+use super::link::BaseLink;
+use crate::adapter::{ActionError, Control};
+use crate::ros::RosError;
+use crate::subsystem::Subsystem;
+
+/// How often the end of a goal is looked for while its feedback is waited for.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long the halt waits to be told that something could not be ended. It has to return within 50 ms.
+const AT_ONCE: Duration = Duration::from_millis(25);
+
+/// Goals that a call pursues, and actions whose goals are cancelled whoever pursues them.
+type GoalGroup = (Vec<Arc<Goal>>, Vec<ActionChannel>);
+
+impl RosBase {
+    /// Pursues a goal that moves a part to its end, whatever that is. Dropping this does not end the goal: the halt does. `watch` is called
+    /// again and again, with each feedback: it says how far the goal is, or why it is given up, which cancels it.
+    pub(super) async fn pursue(
+        &self,
+        (action, on): (&str, Subsystem),
+        goal: Value,
+        mut watch: impl FnMut(Option<&Value>) -> Outcome<Option<(f64, String)>> + Send,
+        control: &Control,
+    ) -> Outcome<GoalEnd> {
+        let link = self.remote.there(control).await?;
+        // It goes on where this is dropped, so that a goal which is accepted late is cancelled.
+        let sending = self.remote.command(control, || {
+            let (graph, goals, stops) = (
+                Arc::clone(&link.graph),
+                Arc::clone(&link.goals),
+                (on, link.goals.stops(on)),
+            );
+            let (action, notify) = (action.to_owned(), self.remote.notify().clone());
+            let send = async move {
+                let sent = goals.send(graph.as_ref(), (&action, &goal), stops).await;
+                // The call that waited for it may be gone.
+                if let Err(error @ GraphError::GoalGoesOn { .. }) = &sent {
+                    tell(&notify, error);
+                }
+                sent
+            };
+            link.spawn(send).ok_or(RosError::Closed)
+        })?;
+        let sent = control.unless_cancelled(sending).await?;
+        let sent = sent.map_err(|error| self.trouble(error.to_string()))?;
+        let sent: Option<Arc<Goal>> = sent.map_err(|error| self.failed(error))?;
+        let sent = sent.ok_or(ActionError::Cancelled)?;
+        let end = loop {
+            match sent.end(Duration::ZERO).await {
+                Ok(None) => {}
+                Ok(Some(end)) => break Ok(end),
+                Err(error) => break Err(error),
+            }
+            let feedback = match control.unless_cancelled(sent.feedback(LOOK)).await? {
+                Ok(feedback) => feedback,
+                // Its end says the same.
+                Err(_) => {
+                    control.sleep(LOOK).await?;
+                    None
+                }
+            };
+            match watch(feedback.as_ref()) {
+                Ok(far) => {
+                    if let Some((done, said)) = far {
+                        control.progress(done.clamp(0.0, 1.0), &said);
+                    }
+                }
+                Err(given_up) => {
+                    let ended = cancel(std::slice::from_ref(&sent)).await;
+                    link.goals.ended(&sent);
+                    return match ended {
+                        Ok(()) => Err(given_up),
+                        Err(error) => {
+                            Err(self.trouble(format!("{given_up}; {error}: press the robot's own button")))
+                        }
+                    };
+                }
+            }
+        };
+        link.goals.ended(&sent);
+        end.map_err(|error| self.failed(error))
+    }
+
+    /// # Errors
+    /// The goal has ended otherwise than by being reached.
+    pub(super) fn reached(&self, action: &str, end: &GoalEnd) -> Outcome<()> {
+        shortfall(action, end).map_or(Ok(()), |why| Err(self.trouble(why)))
+    }
+
+    /// What moves these parts, in an emergency also where another pursues it, in the order in which they come to rest.
+    fn moving(&self, link: &BaseLink, parts: &[Subsystem], emergency: bool) -> Vec<GoalGroup> {
+        // All are taken before the first is waited for.
+        let groups = self.stop.groups(parts).into_iter();
+        let each = groups.map(|group| {
+            let concerns =
+                |action: &ActionChannel| emergency && action.on.each().iter().any(|on| group.contains(on));
+            let actions = self.config.actions().into_iter().filter(concerns).collect();
+            (link.goals.stop(&group), actions)
+        });
+        each.filter(|(goals, actions): &GoalGroup| !(goals.is_empty() && actions.is_empty()))
+            .collect()
+    }
+
+    /// Ends what parts do of their own, after the base was told to stand: their goals, then by the vendor's stop. It goes on after
+    /// this has returned; what could not be ended is said.
+    pub(super) fn end(
+        &self,
+        link: &BaseLink,
+        parts: &[Subsystem],
+        emergency: bool,
+    ) -> Result<(), ActionError> {
+        let moving = self.moving(link, parts, emergency);
+        let vendor = self.config.emergency.clone().filter(|_| emergency);
+        if moving.is_empty() && vendor.is_none() {
+            return Ok(());
+        }
+        let (graph, notify) = (Arc::clone(&link.graph), self.remote.notify().clone());
+        let (sender, ended) = std::sync::mpsc::channel();
+        let zero = self.remote.sayer();
+        let work = async move {
+            let mut ended = Ok(());
+            for (goals, actions) in moving {
+                let all = cancel_all(graph.as_ref(), &actions, GOAL_ENDS);
+                let (own, others) = tokio::join!(cancel(&goals), all);
+                ended = ended.and(own).and(others);
+            }
+            // What pursued a goal may have said a velocity of its own meanwhile.
+            zero();
+            let vendor = match vendor {
+                Some(vendor) => emergency::ask(graph.as_ref(), &vendor.service, &vendor.on, GOAL_ENDS).await,
+                None => Ok(()),
+            };
+            let ended = ended.and(vendor);
+            if let Err(error) = &ended {
+                tell(&notify, error);
+            }
+            let _ = sender.send(ended);
+        };
+        link.spawn(work);
+        match ended.recv_timeout(AT_ONCE) {
+            Ok(Err(error)) => Err(self.failed(error)),
+            _ => Ok(()),
+        }
+    }
+}
