@@ -58,6 +58,7 @@ pub mod subsystem;
 mod toolbox;
 pub mod tools;
 pub mod unit;
+mod video;
 
 #[cfg(feature = "toolbox")]
 pub use toolbox::toolbox_role_v1;
