@@ -127,8 +127,9 @@ impl Feetech {
             let emergency = stopped.load(Ordering::SeqCst);
             for bus in returned {
                 let then = if emergency { bus.emergency } else { bus.hold };
-                // Nobody waits for it here.
-                drop(bus.sender.stop(&bus.ids, bus.wheels, Some(then), emergency));
+                // Nobody waits for it here. In an emergency the halt's own stop is the one that is owed: this second one is repeated only
+                // until the next motion, which comes after the emergency was lifted.
+                drop(bus.sender.stop(&bus.ids, bus.wheels, Some(then), false));
             }
         })
         .map_err(|error| {
