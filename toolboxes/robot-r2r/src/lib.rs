@@ -11,19 +11,25 @@ mod wire;
 use std::sync::{Arc, OnceLock};
 
 pub use graph::R2rGraph;
-use ovos_toolbox_sdk::boundary::Table;
+use ovos_toolbox_sdk::{abi, boundary};
 use robot::robots::Robots;
 
-/// The one exported symbol: the table of this toolbox. Null when its manifest cannot be made.
+/// The exported symbol: the work of a process of this toolbox in a role.
 #[unsafe(no_mangle)]
-pub extern "C" fn toolbox_entry_v1() -> *const ovos_toolbox_sdk::abi::Toolbox {
-    static TABLE: OnceLock<Table> = OnceLock::new();
+pub extern "C" fn toolbox_role_v1(role: abi::Str, leash: std::ffi::c_int) -> abi::Status {
+    boundary::role(role, leash, &[(robot::policy::ROLE, robot::policy::keep)])
+}
+
+/// The exported symbol: the table of this toolbox. Null when its manifest cannot be made.
+#[unsafe(no_mangle)]
+pub extern "C" fn toolbox_entry_v1() -> *const abi::Toolbox {
+    static TABLE: OnceLock<boundary::Table> = OnceLock::new();
     TABLE
         .get_or_init(|| {
             robot::ros::carrier::carry_graphs_with(|name, library| {
                 Ok(Arc::new(R2rGraph::join(name, library)?))
             });
-            Table::of::<Robots>()
+            boundary::Table::of::<Robots>()
         })
         .as_ptr()
 }

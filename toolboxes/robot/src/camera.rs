@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::video;
+
 /// Where the pictures of a camera come from: one of these.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -14,6 +16,8 @@ pub struct CameraTable {
     pub topic: Option<String>,
     /// A JPEG or a PNG that another program writes anew.
     pub file: Option<PathBuf>,
+    /// A camera of this machine (V4L2), such as `/dev/video0`, through GStreamer; `test` for its test picture.
+    pub device: Option<String>,
 }
 
 impl CameraTable {
@@ -22,15 +26,16 @@ impl CameraTable {
     /// # Errors
     /// It has none, both, or one that the robot cannot have; the error goes after the camera's key.
     pub(crate) fn check(&self, in_graph: bool) -> Result<(), String> {
-        match (&self.topic, &self.file) {
-            (Some(_), None) if in_graph => Ok(()),
-            (Some(_), None) => Err(
-                ".topic: this driver is in no graph of ROS; expected file = \"/path/of/a/picture.jpg\""
+        match (&self.topic, &self.file, &self.device) {
+            (Some(_), None, None) if in_graph => Ok(()),
+            (Some(_), None, None) => Err(
+                ".topic: this driver is in no graph of ROS; expected file = \"/path/of/a/picture.jpg\" or device = \"/dev/video0\""
                     .to_owned(),
             ),
-            (None, Some(file)) if file.is_absolute() => Ok(()),
-            (None, Some(file)) => Err(format!(".file: {} is no absolute path", file.display())),
-            _ => Err(": expected one of topic and file".to_owned()),
+            (None, Some(file), None) if file.is_absolute() => Ok(()),
+            (None, Some(file), None) => Err(format!(".file: {} is no absolute path", file.display())),
+            (None, None, Some(device)) => video::check(device),
+            _ => Err(": expected one of topic, file and device".to_owned()),
         }
     }
 }

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::camera::CameraTable;
+use crate::policy::PolicyTable;
 use crate::shape::GeometryTable;
 use crate::subsystem::Subsystem;
 
@@ -53,6 +54,9 @@ pub struct Capabilities {
     /// Its cameras.
     #[serde(default)]
     pub cameras: BTreeMap<String, CameraTable>,
+    /// The programs that may have it for a time.
+    #[serde(default)]
+    pub policies: BTreeMap<String, PolicyTable>,
 }
 
 /// How a robot's own waves, gestures and dances differ from our routines.
@@ -232,6 +236,8 @@ pub struct Services {
     pub position: bool,
     /// The base finds its own way to a spot: its adapter takes `Motion::GoTo`.
     pub navigates: bool,
+    /// `run_policy`: it can be given to another program and taken back.
+    pub lends: bool,
     /// `battery_status`.
     pub battery: bool,
     /// `way_ahead`.

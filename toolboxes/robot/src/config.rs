@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::adapter::around::SimConfig;
 use crate::conduct::Estop;
 use crate::limits::Bounds;
+use crate::policy::PolicyTable;
 
 /// The section `robot`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -79,6 +80,9 @@ pub struct RobotConfig {
     pub bounds: Bounds,
     /// A TOML file with poses, places, dances and gestures that are added to the robot's own, or replace them.
     pub poses: Option<PathBuf>,
+    /// Programs that may have the robot for a time, such as LeRobot's policies, by the name that `run_policy` takes. Only for a robot
+    /// of Feetech servos. This toolbox's limits do not hold while one has it.
+    pub policies: BTreeMap<String, PolicyTable>,
     /// For a simulated robot: what is around it.
     pub sim: SimConfig,
     /// The spelling before `kind`.

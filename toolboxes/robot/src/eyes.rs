@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::task::spawn_blocking;
@@ -18,6 +18,7 @@ use crate::conclude::ActionResult;
 use crate::error::tool_error;
 use crate::robots::Robots;
 use crate::unit::Unit;
+use crate::video;
 
 /// The longer side of what is shown, in points.
 const POINTS: u32 = 1024;
@@ -40,8 +41,8 @@ pub(crate) async fn look(
     let table = cameras
         .get(camera)
         .ok_or_else(|| tool_error(unit.lacks(format!("a camera {camera}"))))?;
-    let (picture, age, frame) = match (&table.topic, &table.file) {
-        (Some(topic), _) => {
+    let (picture, age, frame) = match (&table.topic, &table.file, &table.device) {
+        (Some(topic), ..) => {
             let seen = unit.adapter.picture(topic).await.map_err(tool_error)?;
             let frame = seen.message["header"]["frame_id"]
                 .as_str()
@@ -51,13 +52,19 @@ pub(crate) async fn look(
             let picture = reading(context, move || Picture::of(&seen.message, POINTS)).await?;
             (picture.map_err(|error| blind(camera, &error))?, Some(age), frame)
         }
-        (None, Some(file)) => {
+        (None, Some(file), _) => {
             let file = file.clone();
             let read = reading(context, move || of_file(&file)).await?;
             let (picture, age) = read.map_err(|why| blind(camera, &why))?;
             (picture, age, camera.to_owned())
         }
-        (None, None) => return Err(tool_error(unit.lacks(format!("a picture of {camera}")))),
+        (None, None, Some(device)) => {
+            let device = device.clone();
+            let read = reading(context, move || of_device(&device)).await?;
+            let (picture, age) = read.map_err(|why| blind(camera, &why))?;
+            (picture, Some(age), camera.to_owned())
+        }
+        (None, None, None) => return Err(tool_error(unit.lacks(format!("a picture of {camera}")))),
     };
     let mut output = ActionOutput::said(format!("what {camera} sees"))
         .with("camera", camera)
@@ -99,6 +106,14 @@ async fn reading<R: Send + 'static>(
         read
     });
     Ok(read.await?)
+}
+
+/// The picture of a camera of this machine, and the age that it has at most.
+fn of_device(device: &str) -> Result<(Picture, Duration), String> {
+    let begun = Instant::now();
+    let jpeg = video::take(device)?;
+    let picture = Picture::of_file(jpeg, POINTS).map_err(|error| format!("{device}: {error}"))?;
+    Ok((picture, begun.elapsed()))
 }
 
 /// The picture of a file and its age, where the file's time says it.

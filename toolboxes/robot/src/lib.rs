@@ -37,6 +37,7 @@ pub mod kind;
 pub mod limits;
 pub mod model;
 pub mod places;
+pub mod policy;
 pub mod position;
 pub mod reach;
 mod recogniser;
@@ -57,3 +58,7 @@ pub mod subsystem;
 mod toolbox;
 pub mod tools;
 pub mod unit;
+mod video;
+
+#[cfg(feature = "toolbox")]
+pub use toolbox::toolbox_role_v1;

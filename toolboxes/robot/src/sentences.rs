@@ -61,6 +61,10 @@ const TABLE: &[Row] = &[
         ("de", "{duration} Sekunden lang tanzen"),
     ]),
     // Manipulation
+    ("run_policy", &[
+        ("en", "let the program {policy} move the robot by itself, for up to {seconds} seconds and without this toolbox's limits"),
+        ("de", "das Programm {policy} den Roboter bis zu {seconds} Sekunden lang selbst bewegen lassen, ohne die Grenzen dieser Toolbox"),
+    ]),
     ("pick_object", &[
         ("en", "pick up {object} with the {hand.word} hand"),
         ("de", "{object} mit der {hand:left=linken,right=rechten} Hand aufheben"),

@@ -8,6 +8,7 @@ mod error;
 mod exchange;
 mod frame;
 mod health;
+mod holders;
 mod owner;
 mod port;
 mod queue;
@@ -19,6 +20,7 @@ mod wire;
 pub(crate) use error::ServoError;
 pub(crate) use exchange::Exchange;
 pub(crate) use health::{Calibration, Health, State};
+pub(crate) use holders::holders;
 pub(crate) use owner::{Changed, LISTENS, Line, ServoBus};
 #[cfg(test)]
 pub(crate) use port::Port;

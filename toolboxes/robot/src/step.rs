@@ -83,6 +83,8 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         still: bool,
     },
+    /// Gives the robot to a program of its owner for so many seconds.
+    RunPolicy { policy: String, seconds: f64 },
     /// Shows what a camera sees.
     Look { camera: String },
     /// Reads the remembered places.
@@ -318,7 +320,7 @@ pub enum Stage {
 }
 
 /// Every action name, so that each has a handler.
-pub const NAMES: [&str; 51] = [
+pub const NAMES: [&str; 52] = [
     "wave",
     "move_to_pose",
     "move_to_position",
@@ -343,6 +345,7 @@ pub const NAMES: [&str; 51] = [
     "navigate_to",
     "read",
     "own",
+    "run_policy",
     "forget_place",
     "dance_sequence",
     "head_bob",

@@ -20,8 +20,10 @@ use crate::driver::{DrivenRobot, Driver};
 use crate::error::tool_error;
 use crate::kind::plain;
 use crate::limits::narrow;
+use crate::model::soundness::words;
 use crate::model::{Model, ModelError};
 use crate::places::Places;
+use crate::policy::{PolicyTable, keep};
 use crate::recogniser::{self, Recogniser};
 use crate::recognition;
 use crate::robots::{Robots, each};
@@ -313,8 +315,29 @@ fn make(
     if let Some(path) = &robot.poses {
         model.load(path).map_err(|error| refused(name, &error))?;
     }
+    capabilities.policies = policies(name, robot, &capabilities)?;
+    model.capabilities.policies.clone_from(&capabilities.policies);
     let adapter = known.driver.drive(known.driven(name, &capabilities), notify);
     Ok((model, adapter.map_err(tool_error)?))
+}
+
+/// The programs that may have a robot for a time.
+fn policies(
+    name: &str,
+    robot: &RobotConfig,
+    parts: &Capabilities,
+) -> Result<BTreeMap<String, PolicyTable>, ToolError> {
+    let wrong = |why: String| ToolError::bad_args(format!("robots.{name}.policies{why}"));
+    if !robot.policies.is_empty() && !parts.services.lends {
+        return Err(wrong(
+            ": only a robot of Feetech servos can be given to another program; leave it out".to_owned(),
+        ));
+    }
+    for (policy, table) in &robot.policies {
+        table.check().map_err(|why| wrong(format!(".{policy}{why}")))?;
+    }
+    words("policies", robot.policies.keys().map(String::as_str)).map_err(|why| wrong(format!(": {why}")))?;
+    Ok(robot.policies.clone())
 }
 
 fn refused(name: &str, error: &ModelError) -> ToolError {
@@ -341,4 +364,4 @@ fn notify(host: &Host, backends: &Arc<Backends>, name: &str) -> Notify {
 }
 
 #[cfg(feature = "toolbox")]
-export_toolbox!(Robots);
+export_toolbox!(Robots, roles: ["policy" => keep]);

@@ -15,6 +15,7 @@ pub mod locomotion;
 pub mod manipulation;
 pub mod movement;
 pub mod places;
+pub mod policy;
 pub mod recognition;
 pub mod safety;
 
@@ -44,6 +45,7 @@ pub fn all(robots: &Robots) -> Vec<Tool<Robots>> {
         ("locomotion", Audience::Model, places::list),
         ("locomotion", Audience::Model, base::list),
         ("eyes", Audience::Model, eyes::list),
+        ("manipulation", Audience::Model, policy::list),
         ("safety", Audience::Model, safety::list),
         ("lift_hitch", Audience::Person, lift_hitch::list),
         ("diagnostics", Audience::Person, diagnostics::list),

@@ -16,6 +16,7 @@ mod kept;
 mod late_tests;
 mod layout;
 mod lerobot;
+mod loan;
 mod measure;
 mod motion;
 mod odometry;
@@ -52,6 +53,7 @@ use crate::capability::{BusName, Capabilities};
 use crate::clock::{Clock, since_1970};
 use crate::conduct::Stop;
 use crate::driver::DrivenRobot;
+use crate::policy::guest::Guest;
 use crate::servo::{Line, Pending, Register, Sender, ServoBus, ServoError, SimulatedLine, Urgency, Wire};
 use crate::spot::Fix;
 use crate::step::Stage;
@@ -73,7 +75,11 @@ pub struct Feetech {
     buses: BTreeMap<BusName, ServoBus>,
     clock: Clock,
     known: Mutex<Memory>,
-    stopped: AtomicBool,
+    stopped: Arc<AtomicBool>,
+    /// Other programs that have the robot, or had it.
+    loan: Mutex<Option<Arc<Guest>>>,
+    /// The serial ports; none where the servos are simulated.
+    ports: BTreeMap<BusName, String>,
     notify: Notify,
 }
 
@@ -156,10 +162,15 @@ impl Feetech {
             stop: robot.stop.clone(),
             frame: format!("start-{}", since_1970().as_secs()),
             unheard: config.hold_unheard,
-            buses,
             clock: simulated.map(|(clock, _)| clock.clone()).unwrap_or_default(),
             known: Mutex::default(),
-            stopped: AtomicBool::new(false),
+            stopped: Arc::default(),
+            loan: Mutex::default(),
+            ports: match simulated {
+                Some(_) => BTreeMap::new(),
+                None => buses.keys().map(|bus| (*bus, config.port(*bus))).collect(),
+            },
+            buses,
             notify,
         })
     }
@@ -244,6 +255,7 @@ impl Feetech {
                 }
             }
             ServoError::Stopped { .. } => ActionError::Cancelled,
+            ServoError::Lent { .. } => ActionError::Refused(error.to_string()),
             other => self.broken(other.to_string()),
         }
     }
@@ -314,6 +326,7 @@ impl Feetech {
             if self.stopped.load(Ordering::SeqCst) {
                 return Err(ActionError::Stopped);
             }
+            self.await_loan(control).await?;
             self.end_gentle(on, control).await?;
         }
         match &action.motion {
@@ -470,6 +483,7 @@ impl Adapter for Feetech {
     }
 
     fn reset(&self) -> Result<(), ActionError> {
+        self.check_loan()?;
         for bus in self.buses.values() {
             bus.sender().forgive();
         }
@@ -479,6 +493,7 @@ impl Adapter for Feetech {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
+            self.end_loan().await;
             for bus in self.buses.values().filter(|bus| bus.sender().is_connected()) {
                 let Ok(eased) = bus.sender().send(Urgency::Quiet, ease) else {
                     continue;

@@ -66,6 +66,9 @@ pub(crate) enum ServoError {
     /// The queue is full.
     #[error("bus {bus}: {waiting} commands are waiting; its servos answer too slowly")]
     Busy { bus: String, waiting: usize },
+    /// Another program has the port.
+    #[error("bus {bus}: its port is with a program that moves the robot; it comes back when that has ended")]
+    Lent { bus: String },
     /// The bus is being closed.
     #[error("bus {bus}: closed")]
     Closed { bus: String },

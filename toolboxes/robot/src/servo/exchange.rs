@@ -113,7 +113,7 @@ impl Exchange {
         }
         let open = serialport::new(&self.path, self.baud)
             .timeout(self.timeout)
-            .open();
+            .open_native();
         let port = open.map_err(|error| ServoError::NoPort {
             bus: self.bus.clone(),
             path: self.path.clone(),
@@ -123,6 +123,18 @@ impl Exchange {
         let _ = port.clear();
         self.port = Some(Box::new(port));
         Ok(true)
+    }
+
+    /// Closes the port.
+    pub(crate) fn close(&mut self) {
+        self.port = None;
+    }
+
+    /// The error for a port that another program has.
+    pub(super) fn lent(&self) -> ServoError {
+        ServoError::Lent {
+            bus: self.bus.clone(),
+        }
     }
 
     pub(crate) fn is_open(&self) -> bool {

@@ -206,6 +206,9 @@ impl Owner {
 
     /// Opens the port as [`Owner::connect`] does; an emergency stop that was not carried out waits.
     fn open(&mut self, shared: &Shared) -> Result<(), ServoError> {
+        if shared.queue().lent {
+            return Err(self.wire.exchange().lent());
+        }
         let was = self.wire.exchange().check();
         let connected = match self.wire.exchange().connect() {
             Ok(_) if was => Ok(()),
@@ -254,6 +257,11 @@ impl Owner {
     fn told(&mut self, shared: &Shared, result: Result<(), ServoError>) -> Result<(), ServoError> {
         let there = self.is_there();
         shared.connected.store(there, Ordering::SeqCst);
+        if let Err(ServoError::Lent { .. }) = result {
+            // It is reported by the one who lends it, and when it is back.
+            self.there = None;
+            return result;
+        }
         // A port that is closed is reported with its error, by the one who has tried to open it.
         if !there && result.is_ok() {
             return result;

@@ -1,9 +1,9 @@
 //! What a bus needs of a serial port, so that tests run a bus in time of their own.
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::time::{Duration, Instant};
 
-use serialport::{ClearBuffer, SerialPort};
+use serialport::{ClearBuffer, SerialPort as _, TTYPort};
 
 /// A line with servos on it, and its clock.
 pub(crate) trait Port: Send {
@@ -24,7 +24,14 @@ pub(crate) trait Port: Send {
 }
 
 /// A serial port of this machine.
-pub(super) struct Serial(pub(super) Box<dyn SerialPort>);
+pub(super) struct Serial(pub(super) TTYPort);
+
+impl Drop for Serial {
+    fn drop(&mut self) {
+        // While anything else has the port open, the kernel would go on refusing it to the next program.
+        let _ = self.0.set_exclusive(false);
+    }
+}
 
 /// The longest that a write may take: some hundred bytes at the slowest usual rate.
 const SENT: Duration = Duration::from_millis(50);

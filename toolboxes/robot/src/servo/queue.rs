@@ -73,6 +73,8 @@ pub(super) struct Queue {
     pub(super) wheels: Vec<(u8, Instant)>,
     /// The part of the newest stop that was not carried out.
     pub(super) owed: Option<Owing>,
+    /// Another program has the port: it stays closed until the next stop takes it back.
+    pub(super) lent: bool,
     pub(super) closing: bool,
     /// The thread has nothing to do. While it works, what waits in the queue must not hold up the time that it waits for.
     pub(super) sleeps: bool,
@@ -259,8 +261,8 @@ impl Sender {
     }
 
     /// Takes the jobs that move `servos` out of the queue, stops `wheels` and runs `then`, before everything else. Where
-    /// the port is away, the `then` of an `emergency` is run as soon as it is back, unless [`Sender::forgive`] comes first.
-    /// Never blocks: [`Stopping::wait`] does.
+    /// the port is away, the `then` of an `emergency` is run as soon as it is back, unless [`Sender::forgive`] comes first. A port
+    /// that was lent is taken back. Never blocks: [`Stopping::wait`] does.
     pub(crate) fn stop(
         &self,
         servos: &[u8],
@@ -288,6 +290,7 @@ impl Sender {
             emergency,
             done,
         });
+        queue.lent = false;
         self.shared.hurry.store(true, Ordering::SeqCst);
         self.shared.rouse(queue);
         for job in ended {
@@ -299,6 +302,27 @@ impl Sender {
             bus: self.name.clone(),
             waiting,
         }
+    }
+
+    /// Runs `before` and closes the port, for another program: until the next stop every job is refused. Never blocks.
+    pub(crate) fn lend(
+        &self,
+        servos: Vec<u8>,
+        before: impl FnOnce(&mut Wire) -> Result<(), ServoError> + Send + 'static,
+    ) -> Result<Pending<()>, ServoError> {
+        let (shared, bus) = (Arc::clone(&self.shared), self.name.clone());
+        self.send(Urgency::Moves(servos), move |wire| {
+            before(wire)?;
+            let mut queue = shared.queue();
+            // The stop came before the port was lent, and nothing would take it back.
+            if !queue.stops.is_empty() {
+                return Err(ServoError::Stopped { bus });
+            }
+            queue.lent = true;
+            drop(queue);
+            wire.exchange().close();
+            Ok(())
+        })
     }
 
     /// Drops an emergency stop that still waits for the port.

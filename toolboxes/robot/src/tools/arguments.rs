@@ -104,17 +104,36 @@ pub(super) fn range(name: &str, value: f64, min: f64, max: f64) -> Result<f64, T
     )))
 }
 
-/// The point of x, y and z: all of them or none.
-pub(super) fn point(x: Option<f64>, y: Option<f64>, z: Option<f64>) -> Result<Option<[f64; 3]>, ToolError> {
-    match (x, y, z) {
-        (None, None, None) => Ok(None),
-        (Some(x), Some(y), Some(z)) => {
-            let axis = |name: &str, metres| range(name, metres, -FARTHEST, FARTHEST);
-            Ok(Some([axis("x", x)?, axis("y", y)?, axis("z", z)?]))
+/// Where a hand goes: all three numbers or none.
+#[derive(Clone, Copy, serde::Deserialize, schemars::JsonSchema)]
+pub(super) struct Point {
+    /// Metres ahead of the arm's base, where the hand goes. With y and z.
+    #[serde(default)]
+    #[schemars(range(min = -3.0, max = 3.0))]
+    x: Option<f64>,
+    /// Metres to the left of the arm's base.
+    #[serde(default)]
+    #[schemars(range(min = -3.0, max = 3.0))]
+    y: Option<f64>,
+    /// Metres above the arm's base.
+    #[serde(default)]
+    #[schemars(range(min = -3.0, max = 3.0))]
+    z: Option<f64>,
+}
+
+impl Point {
+    /// The point, where there is one.
+    pub(super) fn point(self) -> Result<Option<[f64; 3]>, ToolError> {
+        match (self.x, self.y, self.z) {
+            (None, None, None) => Ok(None),
+            (Some(x), Some(y), Some(z)) => {
+                let axis = |name: &str, metres| range(name, metres, -FARTHEST, FARTHEST);
+                Ok(Some([axis("x", x)?, axis("y", y)?, axis("z", z)?]))
+            }
+            _ => Err(ToolError::bad_args(
+                "x, y, z: give all three: metres ahead of the arm's base, to its left and upwards",
+            )),
         }
-        _ => Err(ToolError::bad_args(
-            "x, y, z: give all three: metres ahead of the arm's base, to its left and upwards",
-        )),
     }
 }
 

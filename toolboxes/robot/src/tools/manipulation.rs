@@ -3,7 +3,7 @@
 use ovos_toolbox_sdk::argument_schema;
 use ovos_toolbox_sdk::prelude::*;
 
-use super::arguments::{Arm, point, without_point, word};
+use super::arguments::{Arm, Point, without_point, word};
 use super::listing::{Listing, Planned};
 use super::movement::look;
 use crate::capability::Capabilities;
@@ -70,23 +70,13 @@ struct PickObject {
     /// Which hand.
     #[serde(default)]
     hand: Arm,
-    /// Metres ahead of the arm's base, where the thing is. With y and z.
-    #[serde(default)]
-    #[schemars(range(min = -3.0, max = 3.0))]
-    x: Option<f64>,
-    /// Metres to the left of the arm's base.
-    #[serde(default)]
-    #[schemars(range(min = -3.0, max = 3.0))]
-    y: Option<f64>,
-    /// Metres above the arm's base.
-    #[serde(default)]
-    #[schemars(range(min = -3.0, max = 3.0))]
-    z: Option<f64>,
+    #[serde(flatten)]
+    at: Point,
 }
 
 fn pick_object(unit: &Unit, args: PickObject) -> Planned<'_> {
     let object = word("object", &args.object)?;
-    let at = point(args.x, args.y, args.z)?;
+    let at = args.at.point()?;
     let arm = args.hand.subsystem();
     let far = farthest_seconds(unit, arm, REACH_SPEED);
     let target = || object.clone();
@@ -121,23 +111,13 @@ struct PlaceObject {
     /// Which hand.
     #[serde(default)]
     hand: Arm,
-    /// Metres ahead of the arm's base, where it is put. With y and z.
-    #[serde(default)]
-    #[schemars(range(min = -3.0, max = 3.0))]
-    x: Option<f64>,
-    /// Metres to the left of the arm's base.
-    #[serde(default)]
-    #[schemars(range(min = -3.0, max = 3.0))]
-    y: Option<f64>,
-    /// Metres above the arm's base.
-    #[serde(default)]
-    #[schemars(range(min = -3.0, max = 3.0))]
-    z: Option<f64>,
+    #[serde(flatten)]
+    at: Point,
 }
 
 fn place_object(unit: &Unit, args: PlaceObject) -> Planned<'_> {
     let location = word("location", &args.location)?;
-    let at = point(args.x, args.y, args.z)?;
+    let at = args.at.point()?;
     let arm = args.hand.subsystem();
     let far = farthest_seconds(unit, arm, REACH_SPEED);
     let target = || location.clone();

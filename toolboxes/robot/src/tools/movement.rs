@@ -3,7 +3,7 @@
 use ovos_toolbox_sdk::argument_schema;
 use ovos_toolbox_sdk::prelude::*;
 
-use super::arguments::{Arms, Target, half, point, range, range_of, without_point, word, words};
+use super::arguments::{Arms, Point, Target, half, range, range_of, without_point, word, words};
 use super::listing::{Listing, Planned, any_arm, arm_or_head, head};
 use crate::adapter::ActionError;
 use crate::error::tool_error;
@@ -104,18 +104,8 @@ struct MoveArm {
     #[serde(default = "half")]
     #[schemars(range(min = 0.1, max = 1.0))]
     speed: f64,
-    /// Metres ahead of the arm's base, in place of a position. With y and z.
-    #[serde(default)]
-    #[schemars(range(min = -3.0, max = 3.0))]
-    x: Option<f64>,
-    /// Metres to the left of the arm's base.
-    #[serde(default)]
-    #[schemars(range(min = -3.0, max = 3.0))]
-    y: Option<f64>,
-    /// Metres above the arm's base.
-    #[serde(default)]
-    #[schemars(range(min = -3.0, max = 3.0))]
-    z: Option<f64>,
+    #[serde(flatten)]
+    at: Point,
 }
 
 /// Angles also come as text: a model that fills in a string writes "[0, -45]".
@@ -130,7 +120,7 @@ enum Position {
 fn move_arm(unit: &Unit, args: MoveArm) -> Planned<'_> {
     let speed = range("speed", args.speed, 0.1, 1.0)?;
     let arms = args.arm.each();
-    let (angles, pose) = match (args.position, point(args.x, args.y, args.z)?) {
+    let (angles, pose) = match (args.position, args.at.point()?) {
         (Some(_), Some(_)) => {
             return Err(ToolError::bad_args("position, x: give a position, or x, y and z"));
         }

@@ -31,6 +31,7 @@ mod hand;
 mod late;
 mod movement;
 mod points;
+mod policy;
 mod reach;
 mod rest;
 mod success;

@@ -329,6 +329,84 @@ const POINT: [u8; 67] = [
     0, 0, 0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
 ];
 
+/// The variable with the picture that another process of this test looks at.
+const EYES: &str = "OVOS_TEST_EYES";
+
+/// The robot of a file with a camera of this machine.
+fn with_device(device: &str, pictures: &std::path::Path) -> serde_json::Value {
+    let text = format!("{OWN}\n[cameras.wrist]\ndevice = {device:?}\n");
+    let folder = folder(&[("my-arm.toml", &text)]);
+    let own = json!({"kind": "my-arm", "simulated": true});
+    let robot = Harness::open::<Robots>(json!({"robots_dir": folder.path(), "robots": {"mine": own}}))
+        .unwrap()
+        .with_content_folder(pictures);
+    robot.invoke("look", json!({})).unwrap()
+}
+
+/// Not a test: a process without GStreamer, for the test below.
+#[test]
+fn looks_without_gstreamer_where_asked_to() {
+    if std::env::var_os(EYES).is_none() {
+        return;
+    }
+    let pictures = tempfile::tempdir().unwrap();
+    let blind = with_device("test", pictures.path());
+    let message = blind["message"].as_str().unwrap();
+    assert!(
+        message.contains("gst-launch-1.0 cannot be started")
+            && message.contains("install gstreamer1.0-tools"),
+        "{blind:#}"
+    );
+}
+
+#[test]
+fn a_camera_of_this_machine_is_looked_through() {
+    let pictures = tempfile::tempdir().unwrap();
+    for (device, why) in [
+        (
+            "/dev/video-of-nobody",
+            "/dev/video-of-nobody: No such file or directory",
+        ),
+        ("/dev/null", "/dev/null: "),
+    ] {
+        let blind = with_device(device, pictures.path());
+        let message = blind["message"].as_str().unwrap();
+        assert!(
+            blind["success"] == false
+                && message.contains("the camera wrist shows nothing")
+                && message.contains(why),
+            "{blind:#}"
+        );
+    }
+    let without = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "files::looks_without_gstreamer_where_asked_to"])
+        .env(EYES, "1")
+        .env("PATH", pictures.path())
+        .output()
+        .unwrap();
+    assert!(
+        without.status.success(),
+        "{}",
+        String::from_utf8_lossy(&without.stdout)
+    );
+
+    if std::process::Command::new("gst-launch-1.0")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        skip::skip("gst-launch-1.0", "no picture of GStreamer is looked at");
+        return;
+    }
+    let seen = with_device("test", pictures.path());
+    assert_eq!(
+        (&seen["success"], &seen["data"]["width"]),
+        (&json!(true), &json!(320)),
+        "{seen:#}"
+    );
+    assert!(seen["data"]["age_s"].is_number(), "{seen:#}");
+}
+
 #[test]
 fn a_camera_shows_the_file_that_another_program_writes() {
     let pictures = tempfile::tempdir().unwrap();
@@ -407,8 +485,16 @@ fn a_camera_shows_the_file_that_another_program_writes() {
             "file = \"desk.png\"",
             "cameras.desk.file: desk.png is no absolute path",
         ),
-        ("", "cameras.desk: expected one of topic and file"),
-        ("device = 0", "unknown field `device`"),
+        ("", "cameras.desk: expected one of topic, file and device"),
+        ("index = 0", "unknown field `index`"),
+        (
+            "device = \"video0\"",
+            "cameras.desk.device: \"video0\" is no device",
+        ),
+        (
+            "device = \"/dev/video0 ! filesink location=x\"",
+            "expected one such as \"/dev/video0\"",
+        ),
     ] {
         let text = format!("{OWN}\n[cameras.desk]\n{camera}\n");
         let folder = self::folder(&[("my-arm.toml", &text)]);

@@ -1,4 +1,4 @@
-"""A base made of the published Cyclone DDS, as ROS 2 Humble has it on the wire: base_cyclonedds.py KIND DOMAIN [drives | busy].
+"""A base made of the published Cyclone DDS, as ROS 2 Humble has it on the wire: base_cyclonedds.py KIND DOMAIN [drives | busy | sees].
 
 KIND says how it hears /cmd_vel: `twist`, `stamped`, `both`, `text` (std_msgs/String), or `deaf` (not at all). It prints a line of
 JSON for everything that reaches it. It publishes /odom at 20 Hz (best effort), /battery_state and /scan at 5 Hz, serves /motor_power
@@ -6,15 +6,20 @@ JSON for everything that reaches it. It publishes /odom at 20 Hz (best effort), 
 cancelled; `stubborn` bases take a cancel and go on. Its odometry grows by itself; one that `drives` follows its last velocity for
 ever, and has the actions /dock and /undock and the service /e_stop of a Create 3. One that is `busy` has 300 topics more, some 10,000
 messages a second on /fast, pictures of 6.2 MB on /camera/image_raw and depths on /camera/depth, /odd of a type that nothing
-describes, /mixed of two types, and parameters; what is large it publishes only while something subscribes, which it says. On standard input `quit` ends it, `silent` ends
+describes, /mixed of two types, and parameters; what is large it publishes only while something subscribes, which it says. One that `sees` has compressed pictures
+below /seen, in the formats that compressed_image_transport writes and in others. On standard input `quit` ends it, `silent` ends
 what it publishes, `stuck` its wheels, `wall` is 0.2 m ahead from now on, it `misses` its dock, and it `hesitates` a second before it
 accepts a goal.
 """
 
+import base64
 import math
+import struct
 import sys
 import threading
 import time
+import zlib
+from dataclasses import make_dataclass
 
 from cyclonedds.core import Policy, Qos
 from cyclonedds.idl.types import array, float32, float64, int16, int32, int64, sequence, uint8, uint32, uint64
@@ -56,7 +61,7 @@ def pose(x, y):
 
 
 speed = [0.0, 0.0]
-drives, busy = (sys.argv[3:] == [word] for word in ("drives", "busy"))
+drives, busy, sees = (sys.argv[3:] == [word] for word in ("drives", "busy", "sees"))
 place = [0.0, 0.0, 0.0]
 silent, stuck, wall, misses = (said[word] for word in ("silent", "stuck", "wall", "misses"))
 
@@ -139,6 +144,43 @@ def while_heard(topic, of, quality, pause, made):
 
     threading.Thread(target=work, daemon=True).start()
     return out
+
+
+if sees:
+    Compressed = make("sensor_msgs/msg/CompressedImage", header=Header, format=str, data=sequence[uint8])
+
+    def png(width, height, depth, point):
+        """A PNG of one grey, in so many bits a point."""
+        def chunk(kind, data):
+            body = kind + data
+            return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+        lines = (b"\0" + point * width) * height
+        head = struct.pack(">IIBBBBB", width, height, depth, 0, 0, 0, 0)
+        return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+
+    # A white JPEG of 16 x 8 points, from GStreamer's jpegenc.
+    JPEG = base64.b64decode(
+        "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAUDBAQEAwUEBAQFBQUGBwwIBwcHBw8LCwkMEQ8SEhEPERETFhwXExQaFRERGCEYGh0d"
+        "Hx8fExciJCIeJBweHx7/wAALCAAIABABAREA/8QAHwAAAQUBAQEBAQEAAAAAAAAAAAECAwQFBgcICQoL/8QAtRAAAgEDAwIEAwUF"
+        "BAQAAAF9AQIDAAQRBRIhMUEGE1FhByJxFDKBkaEII0KxwRVS0fAkM2JyggkKFhcYGRolJicoKSo0NTY3ODk6Q0RFRkdISUpTVFVW"
+        "V1hZWmNkZWZnaGlqc3R1dnd4eXqDhIWGh4iJipKTlJWWl5iZmqKjpKWmp6ipqrKztLW2t7i5usLDxMXGx8jJytLT1NXW19jZ2uHi"
+        "4+Tl5ufo6erx8vP09fb3+Pn6/9oACAEBAAA/APquiv/Z"
+    )
+    for topic, form, data in (
+        ("jpeg", "rgb8; jpeg compressed bgr8", JPEG),
+        ("grey", "mono8; jpeg compressed ", JPEG),
+        ("camera", "jpeg", JPEG),
+        ("png", "bgr8; png compressed bgr8", png(2048, 4, 8, b"\x80")),
+        ("depth", "16UC1; compressedDepth png", bytes(12) + png(6, 4, 16, b"\x03\xe8")),
+        ("mislabelled", "rgb8; png compressed bgr8", JPEG),
+        ("cut", "rgb8; jpeg compressed bgr8", JPEG[:40]),
+        ("text", "rgb8; jpeg compressed bgr8", b"no picture"),
+        ("none", "", b""),
+        ("video", "h264", b"\x00\x00\x00\x01\x67\x42\x00\x1f"),
+    ):
+        message = Compressed(Header(zero_time(), "lens"), form, list(data))
+        held.append(while_heard(f"seen/{topic}", Compressed, BEST_EFFORT, 0.05, lambda message=message: message))
 
 
 if busy:

@@ -27,6 +27,7 @@ impl Driver for FeetechConfig {
             config: true,
             charge: false,
             position: parts.base.is_some(),
+            lends: true,
             ..Services::default()
         };
     }

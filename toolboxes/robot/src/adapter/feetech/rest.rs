@@ -12,7 +12,7 @@ use crate::adapter::{ActionError, Estop};
 use crate::capability::BusName;
 use crate::conduct::Stop;
 use crate::driver::DrivenRobot;
-use crate::servo::{Exchange, LISTENS, Register, ServoError, Then, Wire};
+use crate::servo::{Exchange, LISTENS, Register, ServoError, Then, Wire, holders};
 use crate::subsystem::Subsystem;
 
 /// A halt returns within 50 ms.
@@ -29,6 +29,8 @@ impl Feetech {
             }
         }
         let deadline = Instant::now() + PATIENCE;
+        // No other program may move what is brought to rest here.
+        self.kill_loan();
         let concerned: Vec<Subsystem> = subsystems.iter().flat_map(|one| one.each()).collect();
         let wheels_too = concerned.contains(&Subsystem::Base);
         // Both stops are sent before the first is waited for.
@@ -43,13 +45,11 @@ impl Feetech {
             if ids.is_empty() {
                 continue;
             }
-            let wheels: Vec<u8> = self
-                .layout
-                .wheels
-                .iter()
-                .filter(|wheel| wheels_too && wheel.bus == *name)
-                .map(|wheel| wheel.id)
-                .collect();
+            let wheels = if wheels_too {
+                self.wheels_of(*name)
+            } else {
+                Vec::new()
+            };
             let joints = self.joints_to_stop(*name, &ids, &wheels);
             let then = (emergency || !joints.is_empty()).then(|| {
                 let (groups, rest) = (
@@ -73,7 +73,15 @@ impl Feetech {
         }
     }
 
-    fn rest_of(&self, emergency: bool) -> Rest {
+    pub(super) fn wheels_of(&self, bus: BusName) -> Vec<u8> {
+        let wheels = self.layout.wheels.iter();
+        wheels
+            .filter(|wheel| wheel.bus == bus)
+            .map(|wheel| wheel.id)
+            .collect()
+    }
+
+    pub(super) fn rest_of(&self, emergency: bool) -> Rest {
         match (emergency, self.estop) {
             (true, Estop::TorqueOff) => Rest::LetGo,
             (true, _) => self.unheard.rest(),
@@ -82,7 +90,7 @@ impl Feetech {
     }
 
     /// Those among `ids` that go to positions and are not known to be missing.
-    fn joints_to_stop(&self, bus: BusName, ids: &[u8], wheels: &[u8]) -> Vec<u8> {
+    pub(super) fn joints_to_stop(&self, bus: BusName, ids: &[u8], wheels: &[u8]) -> Vec<u8> {
         let known = self.known();
         let there = |id: &u8| !wheels.contains(id) && !known.missing.contains(&(bus, *id));
         let joint = |id: &u8| self.layout.servo(bus, *id).is_some();
@@ -144,7 +152,7 @@ pub(super) fn settle(wire: &mut Wire, all: &[u8], joints: &[u8], rest: Rest) -> 
 }
 
 const OFF: &str = "they were told to switch their torque off, and did not confirm it";
-const SLOWED: &str =
+pub(super) const SLOWED: &str =
     "they go on at the smallest speed, a degree in eleven seconds, until they say where they are";
 
 /// No servo answers this instruction, so a missing servo does not delay it. It is sent twice, because it can be lost.
@@ -219,12 +227,25 @@ fn stop_bus(
     wire.write_each(Register::GOAL_SPEED, &wheels)?;
     wire.write_each(Register::GOAL_SPEED, &wheels)?;
     let groups = layout.groups(bus, &ids, &joints, order);
-    let settled = wire.bounded(LISTENS, |wire| settle_in_order(wire, &groups, rest));
+    let settle = |wire: &mut Wire| wire.bounded(LISTENS, |wire| settle_in_order(wire, &groups, rest));
+    let mut settled = settle(&mut wire);
+    // A program that had the robot is killed with the toolbox, and may have had a last command under way.
+    if others_have(&config.port(bus)) {
+        let end = Instant::now() + RELEASE;
+        while others_have(&config.port(bus)) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        settled = settle(&mut wire);
+    }
     // The next owner of the servos may be another program. What cannot be given back stays slow.
     if let Err(error) = ease(&mut wire) {
         tracing::warn!(%error, "the servos keep the greatest speed of the last movement");
     }
     settled
+}
+
+fn others_have(port: &str) -> bool {
+    !holders(port).is_empty()
 }
 
 /// Opens a port that a dying process may still hold.

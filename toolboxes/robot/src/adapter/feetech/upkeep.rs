@@ -63,6 +63,7 @@ impl Feetech {
                 continue_anyway,
             } => self.set_degraded(missing_servos, *continue_anyway),
             Step::HitchStatus {} => self.hitch_status(control).await,
+            Step::RunPolicy { policy, seconds } => self.run_policy(policy, *seconds, control).await,
             Step::VerifyCharge {} => Err(self.lacks("a sensor on the charger's contacts")),
             other => Err(self.lacks(format!("{other:?}"))),
         }

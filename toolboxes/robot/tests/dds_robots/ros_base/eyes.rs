@@ -83,3 +83,67 @@ fn a_robot_looks_through_its_cameras_and_listens_to_none_meanwhile() {
         "{wrong:#}"
     );
 }
+
+/// A camera's topic below `/seen`, and the size of its picture, or what is wrong with it.
+const COMPRESSED: [(&str, Result<[u32; 2], &str>); 10] = [
+    ("jpeg", Ok([16, 8])),
+    ("grey", Ok([16, 8])),
+    ("camera", Ok([16, 8])),
+    // Larger than what is shown.
+    ("png", Ok([1024, 2])),
+    ("depth", Ok([6, 4])),
+    // The bytes say what it is.
+    ("mislabelled", Ok([16, 8])),
+    (
+        "cut",
+        Err("a compressed picture (rgb8; jpeg compressed bgr8) that cannot be read"),
+    ),
+    (
+        "text",
+        Err("a compressed picture (rgb8; jpeg compressed bgr8) that cannot be read"),
+    ),
+    ("none", Err("a compressed picture () that cannot be read")),
+    ("video", Err("a compressed picture (h264) that cannot be read")),
+];
+
+#[test]
+fn compressed_pictures_are_seen_and_broken_ones_are_named() {
+    let domain = domain();
+    let Some(_base) = base_that("twist", domain, "sees") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let cameras: String = COMPRESSED
+        .iter()
+        .map(|(name, _)| format!("[cameras.{name}]\ntopic = \"/seen/{name}\"\n"))
+        .collect();
+    let file = SEEING.split("[cameras").next().unwrap().to_owned() + &cameras;
+    std::fs::write(folder.path().join("seeing.toml"), file).unwrap();
+    let robot = Harness::open::<Robots>(json!({
+        "robots": {"hal": {"kind": "seeing", "channels": {"ros": channels(domain, 8000)["ros"]}}},
+        "robots_dir": folder.path(), "data_dir": folder.path(),
+    }))
+    .unwrap()
+    .with_content_folder(folder.path());
+    for (camera, expected) in COMPRESSED {
+        let seen = robot.invoke("look", json!({"camera": camera})).unwrap();
+        match expected {
+            Ok(size) => assert_eq!(
+                [
+                    &seen["data"]["width"],
+                    &seen["data"]["height"],
+                    &seen["data"]["frame"]
+                ],
+                [&json!(size[0]), &json!(size[1]), &json!("lens")],
+                "{camera}: {seen:#}"
+            ),
+            Err(wrong) => assert!(
+                seen["success"] == false
+                    && seen["message"]
+                        .as_str()
+                        .is_some_and(|message| message.contains(wrong)),
+                "{camera}: {seen:#}"
+            ),
+        }
+    }
+}
