@@ -54,11 +54,11 @@ pub fn shorten(tool: &Registered, value: &Value, budget: usize) -> Option<Shorte
     let fits = |value: &Value| value.to_string().len() <= budget;
     let value = attempts.into_iter().find(fits);
     let value = value.unwrap_or_else(|| json!({"left_out": format!("{whole} bytes")}));
-    let shown = value.to_string().len();
+    let length = value.to_string().len();
     Some(Shortened {
         value,
         remark: format!(
-            "This result is shortened to {shown} of {whole} bytes; long lists and texts are cut. {}",
+            "This result is shortened to {length} of {whole} bytes; long lists and texts are cut. {}",
             advice(&tool.arguments)
         ),
     })
