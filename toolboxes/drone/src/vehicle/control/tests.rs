@@ -258,22 +258,22 @@ async fn a_pilots_switch_is_noticed_also_where_later_reports_arrive_with_it() {
     ] {
         let mut control = Control::default();
         control.want(own);
-        let mut heard = flies(own, 0.0, 5.0, None);
-        let report = |heard: &mut Telemetry, mode| {
-            heard.hear_mode(Present { mode, intended: mode }, Instant::now());
+        let mut telemetry = flies(own, 0.0, 5.0, None);
+        let report = |telemetry: &mut Telemetry, mode| {
+            telemetry.hear_mode(Present { mode, intended: mode }, Instant::now());
         };
-        report(&mut heard, own);
-        assert!(control.observe(&heard).is_none(), "{own:?}");
+        report(&mut telemetry, own);
+        assert!(control.observe(&telemetry).is_none(), "{own:?}");
         for mode in reports {
-            report(&mut heard, *mode);
+            report(&mut telemetry, *mode);
         }
         assert_eq!(
-            control.observe(&heard).is_some(),
+            control.observe(&telemetry).is_some(),
             is_foreign,
             "{own:?}, then {reports:?}"
         );
         // It is one takeover, however often it is looked at.
         control.want(own);
-        assert!(control.observe(&heard).is_none(), "{own:?}, then {reports:?}");
+        assert!(control.observe(&telemetry).is_none(), "{own:?}, then {reports:?}");
     }
 }
