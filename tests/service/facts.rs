@@ -182,13 +182,13 @@ fn secrets_and_long_arguments_are_not_recorded() {
         );
     }
     let last = until_answered(&scene, "d");
-    let shown = &last[0]["asked"]["request"]["args"];
+    let arguments = &last[0]["asked"]["request"]["args"];
     assert_eq!(
-        shown["bytes"].as_u64().unwrap(),
+        arguments["bytes"].as_u64().unwrap(),
         args[3].to_string().len() as u64,
-        "{shown}"
+        "{arguments}"
     );
-    assert_eq!(shown["sha256"].as_str().unwrap().len(), 64, "{shown}");
+    assert_eq!(arguments["sha256"].as_str().unwrap().len(), 64, "{arguments}");
     let lines = recorded(&scene);
     assert_eq!(
         of_call(&lines, "a")[0]["asked"]["request"]["args"]["key"],
@@ -252,22 +252,22 @@ fn the_facts_are_streamed_after_any_that_is_known() {
     let lines = live.until_answered("a");
     let start = lines[0]["start"]["id"].as_str().unwrap().to_owned();
     assert_consecutive(&lines);
-    let known = lines.last().unwrap()["number"].as_u64().unwrap();
+    let last = lines.last().unwrap()["number"].as_u64().unwrap();
     call(&mut stage, "b");
     live.until_answered("b");
-    let place = format!("{start}/{known}");
+    let place = format!("{start}/{last}");
     // Once from the record, with what happens then.
     let mut again = Stream::after(&stage.scene, Some(&place));
     call(&mut stage, "c");
     let lines = again.until_answered("c");
     assert_eq!(lines[0]["start"]["id"], start.as_str());
     assert_consecutive(&lines);
-    assert_eq!(numbers(&lines)[0], known + 1);
+    assert_eq!(numbers(&lines)[0], last + 1);
     assert_eq!(
         kinds(&of_call(&lines, "b")),
         "received policy planned wave action_started action_ended answered"
     );
-    let known = numbers(&lines).pop().unwrap();
+    let last = numbers(&lines).pop().unwrap();
 
     // The next run of the service has what the last one recorded.
     stage.service.kill();
@@ -277,7 +277,7 @@ fn the_facts_are_streamed_after_any_that_is_known() {
     assert_consecutive(&lines);
     let starts: Vec<&Value> = lines.iter().filter(|line| line.get("start").is_some()).collect();
     assert_eq!(starts.len(), 2, "{lines:#?}");
-    let after = format!("{start}/{known}");
+    let after = format!("{start}/{last}");
     let lines = Stream::after(&stage.scene, Some(&after)).until_answered("d");
     assert!(of_call(&lines, "c").is_empty(), "{lines:#?}");
 
@@ -348,9 +348,9 @@ fn holds_up_nothing(stage: &mut Stage, trouble: &str) {
     let end = Instant::now() + DEADLINE;
     loop {
         for _ in 0..50 {
-            let asked = Instant::now();
+            let start = Instant::now();
             let answer = stage.client.invoke("ping", &json!({ "ignored": text }));
-            longest = longest.max(asked.elapsed());
+            longest = longest.max(start.elapsed());
             assert!(answer.get("error").is_none(), "{answer}");
         }
         let status = stage.client.ask("ovos.tools.status", &json!({}));
@@ -364,13 +364,13 @@ fn holds_up_nothing(stage: &mut Stage, trouble: &str) {
             status["facts"]
         );
     }
-    let asked = Instant::now();
+    let start = Instant::now();
     let stopped = stage.client.ask("ovos.tools.stop", &json!({}));
     assert_eq!(stopped["toolboxes"][0]["ok"], true, "{stopped}");
     assert!(
-        asked.elapsed() < PROMPT && longest < PROMPT,
+        start.elapsed() < PROMPT && longest < PROMPT,
         "{longest:?} {:?}",
-        asked.elapsed()
+        start.elapsed()
     );
 }
 

@@ -62,10 +62,10 @@ fn ends_in_order(signal: Signal) {
     for call_id in &calls {
         let answer = client.only_answer(call_id);
         let moved = answer["result"]["success"] == false;
-        let said = answer["error"]
+        let error = answer["error"]
             .as_str()
             .is_some_and(|error| error.contains("the service is shutting down"));
-        assert!(moved || said, "{call_id}: {answer}");
+        assert!(moved || error, "{call_id}: {answer}");
     }
     assert_halted(&scene.motors());
     // Nothing was interrupted, so the next service latches nothing.

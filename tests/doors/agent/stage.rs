@@ -93,8 +93,8 @@ impl Stage {
         let motors = self.scene.motors();
         if motors.iter().any(|motor| motor.kind == "step") {
             let all_ended = motors.iter().filter(|motor| motor.kind == "stop").count();
-            let begun = motors.iter().filter(|motor| motor.kind == "start").count();
-            if all_ended < begun {
+            let starts = motors.iter().filter(|motor| motor.kind == "start").count();
+            if all_ended < starts {
                 assert_halted(&motors);
             }
         }

@@ -302,10 +302,10 @@ fn the_matrix_of_host_origin_token_and_method() {
             headers.extend(marked.then(|| "x-ovos-tools: 1".to_owned()));
             let body = r#"{"call_id": "none"}"#;
             let (status, answer) = stage.send(&format!("{method} {path}"), &headers, body);
-            let known = host == Some(here.as_str()) || host == Some("localhost");
+            let is_own_host = host == Some(here.as_str()) || host == Some("localhost");
             let same = origin == host || (origin.is_none() && method == "GET");
             let signed_in = cookie == Some(viewer.as_str()) || cookie == Some(operator.as_str());
-            let expected = match (path, known) {
+            let expected = match (path, is_own_host) {
                 (_, false) => 403,
                 ("/", true) => 200,
                 _ if !same || (method == "POST" && !marked) => 403,

@@ -27,7 +27,7 @@ pub(crate) fn base(kind: &str, domain: u16) -> Option<Peer> {
 }
 
 /// When the base was told which velocity ahead, in seconds of the machine.
-pub(crate) fn told(base: &Peer) -> Vec<(f64, f64)> {
+pub(crate) fn velocities(base: &Peer) -> Vec<(f64, f64)> {
     let lines = base.lines();
     let frames = lines
         .iter()
@@ -66,8 +66,10 @@ fn a_base_comes_to_rest_when_its_toolbox_is_killed() {
         )]
         let killed = now.tv_sec as f64 + now.tv_nsec as f64 / 1e9;
         let rested = base.wait("zero", |_| {
-            let told = told(&base);
-            told.into_iter().find(|(at, speed)| *at > killed && *speed == 0.0)
+            let velocities = velocities(&base);
+            velocities
+                .into_iter()
+                .find(|(at, speed)| *at > killed && *speed == 0.0)
         });
         let late = Duration::from_secs_f64(rested.0 - killed);
         println!("{tool}: the first zero {late:?} after the kill");
@@ -82,9 +84,9 @@ fn a_base_comes_to_rest_when_its_toolbox_is_killed() {
             is_answer.then(|| frame["data"].clone())
         });
         assert_ne!(answer["result"]["success"], true, "{tool}: {answer:#}");
-        let told = told(&base);
+        let velocities = velocities(&base);
         let after = |(at, speed): &(f64, f64)| *at <= rested.0 || *speed == 0.0;
-        assert!(told.iter().all(after), "{tool}: {told:?}");
+        assert!(velocities.iter().all(after), "{tool}: {velocities:?}");
     }
 }
 
@@ -145,12 +147,12 @@ fn check_compares_a_file_with_the_robot() {
             .arg(&file)
             .output()
             .unwrap();
-        let said =
+        let output =
             String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
-        assert_eq!(checked.status.code(), Some(code), "{kind}: {said}");
+        assert_eq!(checked.status.code(), Some(code), "{kind}: {output}");
         for part in expected {
-            assert!(said.contains(part), "{kind}: {part}: {said}");
+            assert!(output.contains(part), "{kind}: {part}: {output}");
         }
-        assert!(told(&base).iter().all(|(_, speed)| *speed == 0.0), "{kind}");
+        assert!(velocities(&base).iter().all(|(_, speed)| *speed == 0.0), "{kind}");
     }
 }

@@ -140,13 +140,13 @@ fn what_two_files_need_stands_beside_them() {
             }
         }
     }
-    let listed = ARROWS_UP
+    let expected = ARROWS_UP
         .iter()
         .map(|(place, files)| ((*place).to_owned(), *files));
     compare(
         "files that use a type of the module around them",
         &found,
-        &listed.collect(),
+        &expected.collect(),
     );
 }
 
