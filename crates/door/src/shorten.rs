@@ -145,27 +145,12 @@ fn cut(value: &Value, limits: (usize, usize)) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use ovos_toolbox_wire::Effect;
 
     use super::*;
 
     fn tool(schema: Value) -> Registered {
-        let Value::Object(arguments) = schema else {
-            panic!("a schema")
-        };
-        Registered {
-            exported: "look".to_owned(),
-            toolbox_id: "eye".to_owned(),
-            name: "look".to_owned(),
-            effect: Effect::Read,
-            category: None,
-            description: String::new(),
-            arguments: Arc::new(arguments),
-            output: None,
-            agent_end: Vec::new(),
-        }
+        Registered::example("eye", "look", Effect::Read, schema)
     }
 
     #[test]
