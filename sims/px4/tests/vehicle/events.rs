@@ -300,23 +300,23 @@ fn it_reports_what_changes_and_nothing_else() {
     assert!(!events(&listener.hears(5.0)).is_empty());
     assert!(events(&listener.hears(30.0)).is_empty());
     // At most every two seconds.
-    let mut heard = Vec::new();
+    let mut replies = Vec::new();
     for _ in 0..10 {
         listener.vehicle.health.mag ^= true;
-        heard.extend(listener.hears(0.1));
+        replies.extend(listener.hears(0.1));
     }
-    heard.extend(listener.hears(10.0));
-    let summaries = events(&heard)
+    replies.extend(listener.hears(10.0));
+    let summaries = events(&replies)
         .into_iter()
         .filter(|event| event.log_levels == 0x88);
-    assert_eq!(summaries.count(), 4, "two reports: {heard:?}");
+    assert_eq!(summaries.count(), 4, "two reports: {replies:?}");
 }
 
 #[test]
 fn events_are_counted_and_told_again() {
     let mut listener = Listener::new(Quirks::all());
-    let heard = listener.hears(10.0);
-    let MavMessage::CURRENT_EVENT_SEQUENCE(count) = heard
+    let replies = listener.hears(10.0);
+    let MavMessage::CURRENT_EVENT_SEQUENCE(count) = replies
         .iter()
         .find(|message| matches!(message, MavMessage::CURRENT_EVENT_SEQUENCE(_)))
         .unwrap()
@@ -328,7 +328,7 @@ fn events_are_counted_and_told_again() {
             .flags
             .contains(MavEventCurrentSequenceFlags::MAV_EVENT_CURRENT_SEQUENCE_FLAGS_RESET)
     );
-    let sent = events(&heard);
+    let sent = events(&replies);
     for (index, event) in sent.iter().enumerate() {
         assert_eq!(event.sequence, count.sequence.wrapping_add(1 + index as u16));
     }
