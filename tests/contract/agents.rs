@@ -34,9 +34,7 @@ fn the_toolbox_mirrors_the_service() {
         &json!({}),
         &json!({ "PHAL": { "ovos-phal-plugin-tools": testbed } }),
     );
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let (_bus, service, _client) = scene.open();
     let args = [scene.url(), env!("CARGO_BIN_EXE_ovos-tools").to_owned()];
     let output = script(
         python,

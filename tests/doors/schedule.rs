@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use crate::support::client::Client;
 use crate::support::process::Process;
 use crate::support::python::{python, script};
-use crate::support::scene::{Scene, ready};
-use crate::support::service::BusKind;
+use crate::support::scene::Scene;
 
 const ADD: &str = "ovos.tools.schedule";
 const LIST: &str = "ovos.tools.schedule.list";
@@ -48,10 +47,7 @@ impl Stage {
             &json!({ "doors": doors }),
             &json!({ "PHAL": { "ovos-phal-plugin-tools": testbed } }),
         );
-        let bus = scene.bus(BusKind::Embedded);
-        let mut client = Client::connect(scene.port);
-        let mut service = scene.service_started(&[]);
-        ready(&mut service, &mut client);
+        let (bus, service, client) = scene.open();
         Self {
             scene,
             client,
@@ -380,10 +376,10 @@ fn messages_survive_a_killed_door_and_are_sent_once() {
     assert_eq!(list.as_object().map(serde_json::Map::len), Some(1), "{list}");
     door.kill();
     let _door = stage.door_that(WAITING);
-    let heard = stage.client.until("the message", |frame| {
+    let fired = stage.client.until("the message", |frame| {
         (frame["type"] == "demo.skill:soon").then(|| frame.clone())
     });
-    assert_eq!(heard["data"]["n"], "demo.skill:soon", "{heard}");
+    assert_eq!(fired["data"]["n"], "demo.skill:soon", "{fired}");
     let list = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
     assert_eq!(list, json!({}));
     // A skill has as many as any other asker.

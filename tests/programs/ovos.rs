@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use crate::support::client::Client;
 use crate::support::process::Process;
 use crate::support::python::{audio_python, skills_python, stable_python};
-use crate::support::scene::{Scene, ready};
-use crate::support::service::BusKind;
+use crate::support::scene::Scene;
 
 /// A session in which someone speaks.
 const SESSION: &str = "kitchen";
@@ -42,10 +41,7 @@ impl Stage {
                 "PHAL": { "ovos-phal-plugin-tools": { "testbed": { "tools": { "deny": ["ask"] } } } },
             }),
         );
-        let bus = scene.bus(BusKind::Embedded);
-        let mut client = Client::connect(scene.port);
-        let mut service = scene.service_started(&[]);
-        ready(&mut service, &mut client);
+        let (bus, service, client) = scene.open();
         Self {
             scene,
             client,

@@ -40,9 +40,7 @@ fn systemd_is_told_when_it_is_ready_and_when_it_goes() {
 #[test]
 fn a_second_service_is_refused_and_the_first_does_not_notice() {
     let scene = Scene::new(&json!({}));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let mut first = scene.service(&mut client);
+    let (_bus, mut first, mut client) = scene.open();
     let file = scene.sandbox.path("state/ovos-tools/service.pid");
     let named = format!("{}\n{}\n", first.pid(), scene.url());
     assert_eq!(fs::read_to_string(&file).unwrap(), named);

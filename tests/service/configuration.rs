@@ -290,9 +290,7 @@ fn a_patch_never_reaches_our_section() {
 #[test]
 fn rules_of_the_policy_are_in_force_after_a_reload() {
     let scene = Scene::new(&json!({}));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let _service = scene.service(&mut client);
+    let (_bus, _service, mut client) = scene.open();
     let file = scene.sandbox.path("config/mycroft/mycroft.conf");
     let add = json!({ "a": 1, "b": 2 });
     let rule = |decide: &str| json!([{ "tools": ["add"], "decide": decide, "reason": "so it is" }]);

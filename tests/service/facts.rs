@@ -164,9 +164,7 @@ fn a_call_is_recorded_step_by_step_for_its_owner_only() {
 #[test]
 fn secrets_and_long_arguments_are_not_recorded() {
     let scene = Scene::new(&json!({ "facts_hide": ["key", "*phrase*"] }));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let _service = scene.service(&mut client);
+    let (_bus, _service, mut client) = scene.open();
     let long = "x".repeat(17 << 10);
     let args = [
         json!({ "seconds": 0.0, "key": "Sesame1", "WLAN-Phrase": { "a": "Sesame1" } }),
@@ -354,8 +352,8 @@ fn holds_up_nothing(stage: &mut Stage, trouble: &str) {
             assert!(answer.get("error").is_none(), "{answer}");
         }
         let status = stage.client.ask("ovos.tools.status", &json!({}));
-        let told = status["facts"]["trouble"].as_str().unwrap_or_default();
-        if told.contains(trouble) {
+        let reason = status["facts"]["trouble"].as_str().unwrap_or_default();
+        if reason.contains(trouble) {
             break;
         }
         assert!(
@@ -426,9 +424,7 @@ fn a_full_disk_delays_nothing_and_what_it_lost_is_told() {
 #[test]
 fn the_key_of_the_former_log_is_accepted_and_explained() {
     let scene = Scene::new(&json!({ "log_calls": true }));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let _service = scene.service(&mut client);
+    let (_bus, _service, _client) = scene.open();
     assert!(!scene.sandbox.path("state/ovos-tools/calls.jsonl").exists());
     let doctor = scene.ours("doctor", &["doctor"]).finish();
     assert!(

@@ -11,7 +11,7 @@ use crate::support::client::Client;
 use crate::support::process::Process;
 use crate::support::python::{hive_python, node, python, script};
 use crate::support::scene::{Scene, assert_still, from_first, monotonic_ns, ready};
-use crate::support::service::{BusKind, testbed_plugins};
+use crate::support::service::testbed_plugins;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit, setrlimit};
 use serde_json::{Value, json};
 
@@ -23,9 +23,7 @@ const PROMPT: Duration = Duration::from_secs(10);
 #[test]
 fn a_thousand_slow_calls_delay_nothing() {
     let scene = Scene::new(&json!({}));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let (_bus, service, mut client) = scene.open();
     let calls: Vec<String> = (0..CALLS).map(|n| format!("slow-{n}")).collect();
     for call_id in &calls {
         client.call(call_id, "slow", &json!({ "seconds": 300 }));
@@ -285,9 +283,7 @@ fn clients_of_every_kind_connect_and_no_web_page_does() {
         return;
     };
     let scene = Scene::new(&json!({}));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let (_bus, service, _client) = scene.open();
     let (url, host) = (scene.url(), format!("127.0.0.1:{}", scene.port));
 
     let mut node = node("bus_clients.mjs", &scene.sandbox).unwrap();
@@ -325,9 +321,7 @@ fn a_list_that_is_too_large_is_had_in_pages() {
     let section = json!({"ovos-phal-plugin-tools": {"testbed": {"grown": 400}}});
     let top = json!({ "websocket": {"max_msg_size": 0.0625}, "PHAL": section });
     scene.configure(&json!({}), &top);
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let _service = scene.service(&mut client);
+    let (_bus, _service, mut client) = scene.open();
     for topic in [
         "ovos.tools.list",
         "ovos.tools.export",

@@ -1,16 +1,12 @@
 //! First come, first served: calls that one client sends back to back run in the order in which they were sent.
 
-use crate::support::client::Client;
 use crate::support::scene::Scene;
-use crate::support::service::BusKind;
 use serde_json::json;
 
 #[test]
 fn calls_of_one_client_on_one_arm_keep_their_order() {
     let scene = Scene::new(&json!({}));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let _service = scene.service(&mut client);
+    let (_bus, _service, mut client) = scene.open();
     let mut requests = Vec::new();
     for round in 0..20 {
         let calls: Vec<String> = (0..8).map(|n| format!("burst-{round}-{n}")).collect();

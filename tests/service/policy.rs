@@ -14,7 +14,6 @@ use crate::support::client::Client;
 use crate::support::process::Process;
 use crate::support::python::{python, skills_python};
 use crate::support::scene::Scene;
-use crate::support::service::BusKind;
 use serde_json::{Value, json};
 
 struct Stage {
@@ -36,9 +35,7 @@ fn stage(policy: &Value, simulated: bool) -> Stage {
 fn stage_with(keys: &Value, simulated: bool) -> Stage {
     let scene = Scene::new(keys);
     scene.configure(keys, &testbed(&json!({ "simulated": simulated })));
-    let bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let (bus, service, client) = scene.open();
     Stage {
         client,
         _service: service,

@@ -117,9 +117,7 @@ fn a_new_copy_has_not_reported_its_backend() {
         scene.configure(&json!({}), &testbed);
     };
     silent(json!({}));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let _service = scene.service(&mut client);
+    let (_bus, _service, mut client) = scene.open();
     let testbed = |client: &mut Client| -> Value {
         let status = client.ask("ovos.tools.status", &json!({}));
         let toolboxes = status["toolboxes"].as_array().unwrap();

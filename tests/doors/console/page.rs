@@ -11,7 +11,7 @@ use crate::support::client::Client;
 use crate::support::console::{address, binary, browser, serving};
 use crate::support::process::{DEADLINE, Process, free_port};
 use crate::support::python::console_python;
-use crate::support::scene::{Scene, ready};
+use crate::support::scene::Scene;
 use crate::support::service::{BusKind, testbed_plugins};
 
 /// A service, and a console whose page listens.
@@ -33,10 +33,7 @@ impl Stage {
             "doors": {"console": {"address": format!("127.0.0.1:{port}")}},
             "policy": [{"who": "bus", "tools": ["echo"], "decide": "confirm"}],
         }));
-        let bus = scene.bus(BusKind::Embedded);
-        let mut client = Client::connect(scene.port);
-        let mut service = scene.service_started(&[]);
-        ready(&mut service, &mut client);
+        let (bus, service, client) = scene.open();
         let console = serving(&scene);
         let url = address(&scene, &[]);
         Self {
