@@ -97,7 +97,7 @@ fn main() -> io::Result<()> {
             "no part is called {unknown}; there are {names}"
         )));
     }
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut table = Table::default();
     for (name, rows) in PARTS {
         if wanted.is_empty() || wanted.iter().any(|wanted| *wanted == name) {
@@ -107,7 +107,7 @@ fn main() -> io::Result<()> {
     println!("\n{}\n\n{table}", machine());
     println!(
         "a figure before a slash is ours; took {} s",
-        begun.elapsed().as_secs()
+        start.elapsed().as_secs()
     );
     Ok(())
 }

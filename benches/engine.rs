@@ -101,9 +101,9 @@ fn defaults() -> Defaults {
 fn planning(actions: &[Action], runs: usize) -> Duration {
     let time = |_| {
         let actions = actions.to_vec();
-        let begun = Instant::now();
+        let start = Instant::now();
         let plan = Plan::new(actions, defaults()).expect("it can be planned");
-        let took = begun.elapsed();
+        let took = start.elapsed();
         drop(plan);
         took
     };
@@ -141,9 +141,9 @@ fn running(actions: Vec<Action>) -> Duration {
     engine.attach("bench", 1, toolbox, Limits::default());
     let lease = engine.lease("bench", 1).expect("it is attached");
     let time = |number| {
-        let begun = Instant::now();
+        let start = Instant::now();
         let end = runtime.block_on(engine.call(&lease, request(number)));
-        let took = begun.elapsed();
+        let took = start.elapsed();
         let CallEnd::Ran { report, .. } = end else {
             panic!("{end:?}");
         };

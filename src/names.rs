@@ -264,8 +264,8 @@ impl Names {
         }
         let name = fold(name);
         let likeness = |known: &String| strsim::normalized_damerau_levenshtein(&name, &fold(known));
-        let known = self.call_names.iter().map(|known| (likeness(known), known));
-        let alike = known.filter(|(likeness, _)| *likeness >= ALIKE);
+        let candidates = self.call_names.iter().map(|known| (likeness(known), known));
+        let alike = candidates.filter(|(likeness, _)| *likeness >= ALIKE);
         let (_, name) = alike.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
         Some(name)
     }

@@ -191,25 +191,25 @@ impl Snapshot {
             .map(|entry| (entry.toolbox_id.clone(), entry))
             .collect();
         let known: Vec<String> = known.into_iter().collect();
-        let listed = toolboxes.values().flat_map(|entry| &entry.tools);
-        let mut all: Vec<Arc<Tool>> = listed.cloned().collect();
-        let listed = all.len();
+        let tools = toolboxes.values().flat_map(|entry| &entry.tools);
+        let mut all: Vec<Arc<Tool>> = tools.cloned().collect();
+        let count = all.len();
         all.extend(toolboxes.values().flat_map(|entry| &entry.yielded).cloned());
         let named = all.iter().enumerate().map(|(place, tool)| NamedTool {
             toolbox_id: &tool.toolbox_id,
             name: tool.name(),
             stops: tool.effect() == Effect::Stop,
-            yields: place >= listed,
+            yields: place >= count,
         });
         let named: Vec<NamedTool<'_>> = named.collect();
         let ids = known.iter().chain(toolboxes.keys()).map(String::as_str);
         let names = Names::new(&named, ids);
         let stop_marks = names.stop_marks().map(str::to_owned).collect();
-        let bytes = all[..listed].iter().map(|tool| tool.entry.get().len()).sum();
+        let bytes = all[..count].iter().map(|tool| tool.entry.get().len()).sum();
         Self {
             toolboxes,
             all,
-            listed,
+            listed: count,
             names,
             stop_marks,
             number: 0,

@@ -120,7 +120,7 @@ pub struct StartSummary {
 /// # Cancel safety
 /// Not safe: dropping it leaves toolboxes open; cancel `start.shutdown` instead.
 pub async fn run(start: Start, started: impl FnOnce(&StartSummary)) -> Result<(), ServiceError> {
-    let begun = Instant::now();
+    let began_at = Instant::now();
     // Installed before anything is loaded: without a handler the signal would end the process.
     let emergency = signal(SignalKind::user_defined1()).map_err(ServiceError::Signal)?;
     let shutdown = start.shutdown.clone();
@@ -132,7 +132,7 @@ pub async fn run(start: Start, started: impl FnOnce(&StartSummary)) -> Result<()
     ));
     notify(&[sd_notify::NotifyState::Ready]);
     tokio::select! {
-        () = running.api.all_loaded() => started(&running.summary(begun.elapsed())),
+        () = running.api.all_loaded() => started(&running.summary(began_at.elapsed())),
         () = shutdown.cancelled() => {}
     }
     shutdown.cancelled().await;

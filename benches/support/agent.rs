@@ -82,11 +82,11 @@ struct Run {
 fn run(program: &Path, bus: &Bus) -> io::Result<Run> {
     let model = TcpListener::bind(("127.0.0.1", 0))?;
     let url = format!("http://{}/v1", model.local_addr()?);
-    let (tells, told) = channel();
-    let begun = Instant::now();
+    let (tells, times) = channel();
+    let began_at = Instant::now();
     // It ends with the agent's connection.
     std::thread::spawn(move || {
-        if let Err(error) = play(&model, begun, &tells) {
+        if let Err(error) = play(&model, began_at, &tells) {
             // Heard unless the run was told already.
             let _ = tells.send(Err(error));
         }
@@ -95,7 +95,7 @@ fn run(program: &Path, bus: &Bus) -> io::Result<Run> {
     let mut command = sandbox.command(program);
     command.args(["--url", &url, "--goal", "add numbers", "--json"]);
     let mut agent = Process::start("agent", &sandbox, command);
-    let run = agent.until("its last question", |_| told.try_recv().ok())?;
+    let run = agent.until("its last question", |_| times.try_recv().ok())?;
     let status = agent.end_within(Duration::from_secs(30));
     if !status.success() {
         return Err(io::Error::other(agent.log()));
@@ -113,10 +113,10 @@ fn play(model: &TcpListener, begun: Instant, tells: &Sender<io::Result<Run>>) ->
         first: 0.0,
         bytes: 0,
     };
-    let mut answered = begun;
+    let mut answer_at = begun;
     for asked in 0..QUESTIONS {
         let body = question(&mut reader)?;
-        let took = answered.elapsed().as_secs_f64();
+        let took = answer_at.elapsed().as_secs_f64();
         if asked == 0 {
             run.first = took * 1e3;
         } else {
@@ -129,7 +129,7 @@ fn play(model: &TcpListener, begun: Instant, tells: &Sender<io::Result<Run>>) ->
         }
         if asked + 1 < QUESTIONS {
             let call = answer("add", &json!({"a": asked + 1, "b": 22}));
-            answered = Instant::now();
+            answer_at = Instant::now();
             writer.write_all(&call)?;
         } else {
             run.bytes = body.len();

@@ -76,8 +76,8 @@ fn measure() -> io::Result<Option<Brakes>> {
     let mut stage = Stage::set(&server)?;
     stage.fly()?;
     let (mut raw, mut simulator) = (Vec::new(), Vec::new());
-    let begun = Instant::now();
-    while raw.len() < BRAKES && begun.elapsed() < TIME {
+    let start = Instant::now();
+    while raw.len() < BRAKES && start.elapsed() < TIME {
         raw.push(stage.brake()?);
         simulator.push(stage.simulator.notices()?);
     }
@@ -156,14 +156,14 @@ impl Stage {
         );
         self.wire.send(moving.request.as_bytes())?;
         let simulator = Simulator(self.simulator.0);
-        let begun = Instant::now();
+        let start = Instant::now();
         let since = loop {
             let truth = simulator.ask(&json!({"cmd": "truth"}))?["truth"].clone();
             let speed = truth["velocity"][1].as_f64().unwrap_or_default().abs();
             if truth["mode"] == "offboard" && speed > 0.3 {
                 break truth["next_seq"].clone();
             }
-            if begun.elapsed() > PATIENCE {
+            if start.elapsed() > PATIENCE {
                 return Err(io::Error::other(format!("it does not move: {truth}")));
             }
             std::thread::park_timeout(Duration::from_millis(5));
@@ -179,9 +179,9 @@ impl Stage {
             moved |= answer["data"]["name"] == "goto_local";
             stopped |= answer["data"]["name"] == "emergency_brake";
         }
-        let told =
+        let answer =
             simulator.ask(&json!({"cmd": "log", "since": since, "kind": "setpoint", "limit": 1000}))?;
-        let entries = told["log"].as_array().cloned().unwrap_or_default();
+        let entries = answer["log"].as_array().cloned().unwrap_or_default();
         let zero = entries.iter().find(|entry| entry["velocity"].is_array());
         let arrived = zero.and_then(|entry| entry["unix"].as_f64());
         let arrived = arrived.ok_or_else(|| io::Error::other("no zero velocity reached the vehicle"))?;
@@ -240,9 +240,9 @@ impl Stage {
     }
 
     fn until(&mut self, what: &str, mut look: impl FnMut(&mut Self) -> io::Result<bool>) -> io::Result<()> {
-        let begun = Instant::now();
+        let start = Instant::now();
         while !look(self)? {
-            if begun.elapsed() > PATIENCE {
+            if start.elapsed() > PATIENCE {
                 let text = format!("not within {PATIENCE:?}: {what}\n{}", self.process.log());
                 return Err(io::Error::other(text));
             }

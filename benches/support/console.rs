@@ -96,9 +96,9 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
     ] {
         let mut times = Vec::new();
         for _ in 0..ASKED {
-            let asked = Instant::now();
+            let start = Instant::now();
             page.get(question)?;
-            times.push(asked.elapsed().as_secs_f64() * 1e3);
+            times.push(start.elapsed().as_secs_f64() * 1e3);
         }
         let time = median(times);
         table.goal(

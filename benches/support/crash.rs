@@ -26,18 +26,18 @@ impl Crashing {
     pub(crate) fn start(bus: &Bus) -> Self {
         let (on, over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let mut wire = bus.join();
-        let told = (on.clone(), over.clone());
+        let senders = (on.clone(), over.clone());
         let thread = thread::spawn(move || {
             let (mut crashes, mut time) = (0, Duration::ZERO);
-            while !told.1.load(Ordering::SeqCst) {
-                if !told.0.load(Ordering::SeqCst) {
+            while !senders.1.load(Ordering::SeqCst) {
+                if !senders.0.load(Ordering::SeqCst) {
                     thread::park_timeout(Duration::from_millis(5));
                     continue;
                 }
-                let begun = Instant::now();
+                let start = Instant::now();
                 crash(&mut wire).expect("the service answers");
                 crashes += 1;
-                time += begun.elapsed();
+                time += start.elapsed();
             }
             (crashes, time)
         });
@@ -66,14 +66,14 @@ fn crash(wire: &mut Wire) -> io::Result<()> {
     let process = before.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     let process = process.ok_or_else(|| io::Error::other(format!("{VICTIM} has no process")))?;
     kill_process(process, Signal::KILL)?;
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         answer(wire, &Question::new("ovos.tools.reload", &json!({})))?;
         let now = pid(wire)?;
         if now.is_some() && now != before {
             return Ok(());
         }
-        if begun.elapsed() > Duration::from_secs(30) {
+        if start.elapsed() > Duration::from_secs(30) {
             return Err(io::Error::other(format!("{VICTIM} does not come back")));
         }
     }

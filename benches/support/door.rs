@@ -116,11 +116,11 @@ fn measure() -> io::Result<Option<Door>> {
     let list = request("tools/list", json!({}));
     let mut ready = Vec::new();
     for round in 0..=STARTS {
-        let begun = Instant::now();
+        let began_at = Instant::now();
         Lines::start(door())?.ask(&list)?;
         // The first start warms the machine's caches.
         if round > 0 {
-            ready.push(begun.elapsed().as_secs_f64() * 1e3);
+            ready.push(began_at.elapsed().as_secs_f64() * 1e3);
         }
     }
     Ok(Some(Door {
@@ -142,15 +142,15 @@ fn shipped(program: &Path) -> io::Result<Shipped> {
     });
     let sandbox = sandbox(&bus)?;
     let mut door = Lines::start(command(program, &bus, &sandbox))?;
-    let asked = request("tools/list", json!({}));
-    let answer = door.ask(&asked)?;
+    let question = request("tools/list", json!({}));
+    let answer = door.ask(&question)?;
     let list: Value = serde_json::from_slice(&answer)?;
     let tools = list["result"]["tools"].as_array().map_or(0, Vec::len);
     let pids = [door.pid(), service.pid()];
     let spent = || Ok::<_, io::Error>([processor_ms(pids[0])?, processor_ms(pids[1])?]);
     let before = spent()?;
     for _ in 0..LISTS {
-        door.ask(&asked)?;
+        door.ask(&question)?;
     }
     let after = spent()?;
     let each = |at: usize| (after[at] - before[at]) / f64::from(LISTS);

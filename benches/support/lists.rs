@@ -53,9 +53,9 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
         .arg(plugins("bench-plugins"));
     let service = Peer::start("ovos-tools", sandbox, command);
     // Printed when the toolboxes are loaded; without optimization, the schemas of so many tools take a minute.
-    let begun = Instant::now();
+    let start = Instant::now();
     while !service.process.output().contains("ready after") {
-        if begun.elapsed() > LOADING {
+        if start.elapsed() > LOADING {
             return Err(io::Error::other(service.process.log()));
         }
         thread::sleep(Duration::from_millis(50));
@@ -70,14 +70,14 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
             thread::spawn(move || list(port, number, &over, &lists))
         })
         .collect();
-    let begun = Instant::now();
-    let (mut asked, mut answered) = (Vec::new(), Vec::new());
-    while asked.len() < STOPS && begun.elapsed() < TIME {
+    let start = Instant::now();
+    let (mut starts, mut answers) = (Vec::new(), Vec::new());
+    while starts.len() < STOPS && start.elapsed() < TIME {
         let (at, answer_ms) = stop(&mut wire)?;
-        asked.push(at);
-        answered.push(answer_ms);
+        starts.push(at);
+        answers.push(answer_ms);
     }
-    let listed = lists.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64();
+    let lists_per_s = lists.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64();
     over.store(true, Ordering::Relaxed);
     for client in clients {
         // A client ends with an error when the bus ends before it; only its listing counts.
@@ -89,9 +89,9 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
         .lines()
         .filter_map(|line| line.split_once(" emergency ")?.0.parse().ok())
         .collect();
-    let halted = asked.iter().map(|asked| {
-        let halt = halts.iter().find(|halt| *halt >= asked);
-        halt.map(|halt| (halt - asked) as f64 / 1e6)
+    let halted = starts.iter().map(|starts| {
+        let halt = halts.iter().find(|halt| *halt >= starts);
+        halt.map(|halt| (halt - starts) as f64 / 1e6)
     });
     let halted: Option<Vec<f64>> = halted.collect();
     let halted = halted.ok_or_else(|| io::Error::other("a stop halted nothing"))?;
@@ -103,13 +103,13 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
         )
     };
     table.heading(format!(
-        "emergency stop ({} of them) while {CLIENTS} clients list {TOOLS} tools in pages of {PAGE} ({listed:.1} lists/s), p50 / p99 / \
+        "emergency stop ({} of them) while {CLIENTS} clients list {TOOLS} tools in pages of {PAGE} ({lists_per_s:.1} lists/s), p50 / p99 / \
          worst",
-        asked.len()
+        starts.len()
     ));
     let (p99, text) = figure(&halted);
     table.goal("  client sends -> halt entered", text, "p99 < 10 ms", p99 < 10.0);
-    let (p99, text) = figure(&answered);
+    let (p99, text) = figure(&answers);
     table.goal("  client sends -> its answer", text, "p99 < 50 ms", p99 < 50.0);
     Ok(())
 }
@@ -152,8 +152,8 @@ fn stop(wire: &mut Wire) -> io::Result<(u64, f64)> {
     );
     let stop = Question::new("ovos.tools.stop", &json!({"toolbox_id": "testbed"}));
     wire.send(call.request.as_bytes())?;
-    let begun = Instant::now();
-    while begun.elapsed() < MOVES {
+    let start = Instant::now();
+    while start.elapsed() < MOVES {
         // What the bus sends meanwhile is read, as a client does.
         while wire.take()?.is_some() {}
         wire.read()?;

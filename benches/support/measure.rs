@@ -89,12 +89,12 @@ pub(crate) fn latency(wire: &mut Wire, question: &Question) -> io::Result<f64> {
 /// Median duration of `ask` in microseconds. A turn has a time limit: the published service takes 44 ms per answer,
 /// because neither it nor its bus sets `TCP_NODELAY`.
 pub(crate) fn one_by_one(mut ask: impl FnMut() -> io::Result<()>) -> io::Result<f64> {
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut times = Vec::with_capacity(ONE_BY_ONE);
-    while times.len() < ONE_BY_ONE && begun.elapsed() < TURN {
-        let asked = Instant::now();
+    while times.len() < ONE_BY_ONE && start.elapsed() < TURN {
+        let start = Instant::now();
         ask()?;
-        times.push(asked.elapsed().as_secs_f64() * 1e6);
+        times.push(start.elapsed().as_secs_f64() * 1e6);
     }
     Ok(median(times))
 }
@@ -114,20 +114,20 @@ pub(crate) fn throughput(
     under_way: usize,
     time: Duration,
 ) -> io::Result<f64> {
-    let begun = Instant::now();
+    let start = Instant::now();
     for _ in 0..under_way {
         wire.send(question.request.as_bytes())?;
     }
     let (mut answers, mut owed) = (0_u32, under_way);
     let figure = loop {
-        let came = answers_read(wire, question)?;
-        answers += came as u32;
-        let elapsed = begun.elapsed();
+        let count = answers_read(wire, question)?;
+        answers += count as u32;
+        let elapsed = start.elapsed();
         if elapsed >= time {
-            owed -= came;
+            owed -= count;
             break f64::from(answers) / elapsed.as_secs_f64();
         }
-        for _ in 0..came {
+        for _ in 0..count {
             wire.send(question.request.as_bytes())?;
         }
         wire.read()?;
@@ -140,11 +140,11 @@ pub(crate) fn throughput(
 }
 
 fn answers_read(wire: &mut Wire, question: &Question) -> io::Result<usize> {
-    let mut came = 0;
+    let mut answers = 0;
     while let Some(text) = wire.take()? {
-        came += usize::from(is(text, &question.answer));
+        answers += usize::from(is(text, &question.answer));
     }
-    Ok(came)
+    Ok(answers)
 }
 
 /// The ratio of one to another, and both in microseconds.

@@ -149,14 +149,14 @@ impl Bus {
         } = Question::new(topic, &json!({}));
         let mut asking = self.join();
         let mut writing = asking.writer().expect("a socket can be cloned");
-        let (told, tells) = std::sync::mpsc::channel();
+        let (sender, signals) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let read = |text: &[u8]| {
                 let frame: Value = serde_json::from_slice(text).unwrap_or_default();
                 fits(&frame["data"])
             };
             while let Ok(ready) = asking.until(&answer, read) {
-                if told.send(ready).is_err() {
+                if sender.send(ready).is_err() {
                     return;
                 }
             }
@@ -165,7 +165,7 @@ impl Bus {
             writing
                 .send(question.as_bytes())
                 .expect("the bus takes a message");
-            tells.try_iter().any(|ready| ready).then_some(())
+            signals.try_iter().any(|ready| ready).then_some(())
         });
         peer
     }

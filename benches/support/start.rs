@@ -125,9 +125,9 @@ impl Service {
             .env("NOTIFY_SOCKET", &socket)
             .stdout(Stdio::piped())
             .stderr(log);
-        let begun = Instant::now();
+        let start = Instant::now();
         let service = Self {
-            begun,
+            begun: start,
             child: command.spawn()?,
             sandbox,
         };
@@ -135,7 +135,7 @@ impl Service {
         loop {
             let size = notify.recv(&mut text)?;
             if text[..size].windows(7).any(|part| part == b"READY=1") {
-                return Ok((service, begun.elapsed()));
+                return Ok((service, start.elapsed()));
             }
         }
     }
@@ -154,8 +154,8 @@ impl Service {
 
     /// Waits until the service is connected to the bus, which may be after it is ready.
     fn connected(&self) -> io::Result<()> {
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(10) {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(10) {
             let log = std::fs::read_to_string(self.sandbox.path("service.log"))?;
             if log.contains("connected to the bus") {
                 return Ok(());

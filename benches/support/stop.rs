@@ -74,8 +74,8 @@ fn measure() -> io::Result<Stops> {
     let mut wire = bus.join();
     let mut sent = Vec::new();
     let mut least = usize::MAX;
-    let begun = Instant::now();
-    while sent.len() < STOPS && begun.elapsed() < TIME {
+    let start = Instant::now();
+    while sent.len() < STOPS && start.elapsed() < TIME {
         let (at, queued) = stop(&mut wire)?;
         sent.push(at);
         least = least.min(queued);
@@ -140,7 +140,7 @@ fn stop(wire: &mut Wire) -> io::Result<(u64, usize)> {
     };
     let sent = monotonic_ns();
     wire.send(stop.request.as_bytes())?;
-    let begun = Instant::now();
+    let start = Instant::now();
     let (mut answered, mut stopped) = (0, None);
     while answered < QUEUED || stopped.is_none() {
         while let Some(text) = wire.take()? {
@@ -152,7 +152,7 @@ fn stop(wire: &mut Wire) -> io::Result<(u64, usize)> {
         }
         if answered < QUEUED || stopped.is_none() {
             // The background traffic continues, so no read blocks for long.
-            if begun.elapsed() > PATIENCE {
+            if start.elapsed() > PATIENCE {
                 let text =
                     format!("{answered} of {QUEUED} calls were answered within {PATIENCE:?} of a stop");
                 return Err(io::Error::other(text));
@@ -187,10 +187,10 @@ impl Noise {
         let mut writer = wire.writer().expect("a socket can be cloned");
         let talking = thread::spawn(move || {
             let noise = Question::new("bench.noise", &json!({"text": "x".repeat(100)}));
-            let begun = Instant::now();
+            let start = Instant::now();
             let mut sent = 0;
             while !ends.load(Ordering::Relaxed) {
-                let due = (begun.elapsed().as_secs_f64() * f64::from(NOISE)) as u32;
+                let due = (start.elapsed().as_secs_f64() * f64::from(NOISE)) as u32;
                 (sent..due).for_each(|_| writer.put(noise.request.as_bytes()));
                 sent = due;
                 if writer.flush().is_err() {
@@ -198,7 +198,7 @@ impl Noise {
                 }
                 thread::sleep(Duration::from_millis(1));
             }
-            f64::from(sent) / begun.elapsed().as_secs_f64()
+            f64::from(sent) / start.elapsed().as_secs_f64()
         });
         // Ends with the bus.
         thread::spawn(move || while wire.take().is_ok_and(|text| text.is_some()) || wire.read().is_ok() {});

@@ -158,9 +158,9 @@ mod tests {
             waves: vec![vec![0], vec![1]],
             sentences: std::collections::BTreeMap::new(),
         };
-        let shown = for_people(&noted(3));
+        let steps = for_people(&noted(3));
         assert_eq!(
-            [&shown[0][0]["id"], &shown[1][0]["params"]["note"]],
+            [&steps[0][0]["id"], &steps[1][0]["params"]["note"]],
             [&json!("a"), &json!("xxx")]
         );
         assert_eq!(for_people(&noted(LARGEST)), Value::Null);

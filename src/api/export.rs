@@ -55,7 +55,7 @@ impl Api {
                     && toolbox_id.as_ref().is_none_or(|id| tool.toolbox_id == *id)
                     && named(tool)
             });
-            let shown: Vec<_> = page
+            let schemas: Vec<_> = page
                 .tools
                 .iter()
                 .map(|(tool, _)| tool.compiled.definition.shown_arguments())
@@ -63,7 +63,7 @@ impl Api {
             let tools: Vec<ExportTool<'_>> = page
                 .tools
                 .iter()
-                .zip(&shown)
+                .zip(&schemas)
                 .map(|((tool, exported_name), argument_schema)| ExportTool {
                     exported_name,
                     toolbox_id: &tool.toolbox_id,

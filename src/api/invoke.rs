@@ -133,8 +133,8 @@ impl Api {
         let options_read = options.as_ref().ok();
         let its_id = options_read.and_then(|options| options.call_id.clone());
         let call_id = its_id.unwrap_or_else(|| self.new_call_id());
-        let (facts, asked) = (self.engine.facts(), record.origin(std::slice::from_ref(&tool)));
-        let mut call = facts.received(&call_id, &tool.toolbox_id, tool.name(), tool.effect(), asked);
+        let (facts, origin) = (self.engine.facts(), record.origin(std::slice::from_ref(&tool)));
+        let mut call = facts.received(&call_id, &tool.toolbox_id, tool.name(), tool.effect(), origin);
         let mut progress = options_read
             .is_some_and(|options| options.progress)
             .then(|| Progress::new(self.outbox.clone(), request, call.queue()));

@@ -63,9 +63,9 @@ pub(super) fn effect(data: &Object) -> Result<Option<Effect>, WireError> {
     let Some(word) = text(data, "effect")? else {
         return Ok(None);
     };
-    let known = Effect::ALL.into_iter().find(|effect| effect.as_str() == word);
+    let effect = Effect::ALL.into_iter().find(|effect| effect.as_str() == word);
     let names = Effect::ALL.map(Effect::as_str).join(", ");
-    known
+    effect
         .map(Some)
         .ok_or_else(|| wrong("effect", &format!("one of {names}"), &Value::from(word)))
 }

@@ -104,18 +104,18 @@ impl OpenPages {
     /// The cursor of the next part; keeps the snapshot for it.
     pub(super) fn cursor(&self, snapshot: &Arc<Snapshot>, next: usize) -> String {
         let number = snapshot.number();
-        let mut begun = self.snapshots.lock();
-        begun.retain(|(kept, used)| kept.number() != number && used.elapsed() < KEPT_FOR);
-        begun.push_back((snapshot.clone(), Instant::now()));
-        if begun.len() > KEPT {
-            begun.pop_front();
+        let mut snapshots = self.snapshots.lock();
+        snapshots.retain(|(kept, used)| kept.number() != number && used.elapsed() < KEPT_FOR);
+        snapshots.push_back((snapshot.clone(), Instant::now()));
+        if snapshots.len() > KEPT {
+            snapshots.pop_front();
         }
         format!("{number:x}-{next:x}")
     }
 
     fn kept(&self, number: u64) -> Option<Arc<Snapshot>> {
-        let begun = self.snapshots.lock();
-        let found = begun.iter().find(|(kept, _)| kept.number() == number);
+        let snapshots = self.snapshots.lock();
+        let found = snapshots.iter().find(|(kept, _)| kept.number() == number);
         found.map(|(kept, _)| kept.clone())
     }
 }

@@ -55,9 +55,9 @@ impl<'a> RequestRecord<'a> {
             for tool in tools {
                 self.redaction.declare(tool.compiled.secrets());
             }
-            let asked = keep(self.request, &mut self.room, &mut self.redaction);
+            let request = keep(self.request, &mut self.room, &mut self.redaction);
             self.room.add(ERROR);
-            self.asked = Some(Arc::new(asked));
+            self.asked = Some(Arc::new(request));
         }
         self.asked.clone().unwrap_or_default()
     }
@@ -65,7 +65,7 @@ impl<'a> RequestRecord<'a> {
     /// Adds the answer to the facts, and before it that the call did not run, if it did not. `tools` are those that the request
     /// names.
     pub(super) fn answered(mut self, outcome: &Result<Value, WireError>, tools: &[Arc<Tool>]) {
-        let asked = self.origin(tools);
+        let origin = self.origin(tools);
         let refused = self.outcome.is_none();
         if let (true, Some(call), Err(error)) = (refused, &self.call, outcome) {
             call.refused(&self.redaction.of_error(&error.text, refused));
@@ -91,7 +91,7 @@ impl<'a> RequestRecord<'a> {
                 Err(_) => answer.left_out.push("error"),
             }
         }
-        self.facts.answered(self.call.as_ref(), asked, answer);
+        self.facts.answered(self.call.as_ref(), origin, answer);
     }
 }
 
@@ -138,9 +138,9 @@ mod tests {
         let mut record = RequestRecord::new(&request, &facts, &hidden);
         assert!(record.origin(&[]).request.is_none());
         let _follower = facts.follow();
-        let asked = record.origin(&[]);
-        assert_eq!(asked.topic, "ovos.tools.invoke");
-        assert_eq!(asked.request.as_deref(), Some(&*request.data));
-        assert!(Arc::ptr_eq(&asked, &record.origin(&[])), "it is made once");
+        let origin = record.origin(&[]);
+        assert_eq!(origin.topic, "ovos.tools.invoke");
+        assert_eq!(origin.request.as_deref(), Some(&*request.data));
+        assert!(Arc::ptr_eq(&origin, &record.origin(&[])), "it is made once");
     }
 }

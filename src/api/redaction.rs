@@ -56,8 +56,8 @@ impl<'a> Redaction<'a> {
         if data.iter().all(open) {
             return data.clone();
         }
-        let mut shown = Object::clone(data);
-        for (key, value) in &mut shown {
+        let mut redacted = Object::clone(data);
+        for (key, value) in &mut redacted {
             if key == CONFIRM {
                 self.hide_whole(value);
             } else {
@@ -67,18 +67,18 @@ impl<'a> Redaction<'a> {
                 *value = digest(value);
             }
         }
-        Arc::new(shown)
+        Arc::new(redacted)
     }
 
     /// A result as the facts show it; `None` if it is long.
     pub(super) fn of_result(&mut self, result: &Value) -> Option<Value> {
         Measure::of(result)?;
-        let mut shown = result.clone();
+        let mut redacted = result.clone();
         if self.is_in(result) {
-            self.hide(&mut shown);
+            self.hide(&mut redacted);
         }
-        self.scrub(&mut shown);
-        Some(shown)
+        self.scrub(&mut redacted);
+        Some(redacted)
     }
 
     /// An error as the facts show it. The text of a refusal quotes arguments, shortened; another one may repeat them.
@@ -239,12 +239,12 @@ mod tests {
     use super::*;
 
     fn shown(data: &Value, secrets: &[&str]) -> (Value, usize) {
-        let listed = HiddenArguments::default();
-        let mut redaction = Redaction::new(&listed);
+        let hidden = HiddenArguments::default();
+        let mut redaction = Redaction::new(&hidden);
         redaction.declare(&secrets.iter().map(ToString::to_string).collect());
         let data = Arc::new(data.as_object().cloned().unwrap_or_default());
-        let shown = redaction.of_request(&data);
-        (Value::from(Object::clone(&shown)), redaction.hidden.len())
+        let redacted = redaction.of_request(&data);
+        (Value::from(Object::clone(&redacted)), redaction.hidden.len())
     }
 
     #[test]
@@ -310,8 +310,8 @@ mod tests {
 
     #[test]
     fn no_answer_repeats_what_was_hidden() {
-        let listed = HiddenArguments::default();
-        let mut redaction = Redaction::new(&listed);
+        let hidden = HiddenArguments::default();
+        let mut redaction = Redaction::new(&hidden);
         redaction.of_request(&Arc::new(
             json!({"args": {"password": "x7Qz"}})
                 .as_object()
@@ -333,7 +333,7 @@ mod tests {
             "ValueError: (hidden), because arguments of the call are secret"
         );
         assert_eq!(redaction.of_result(&json!("x".repeat(LONGEST))), None);
-        let open = Redaction::new(&listed);
+        let open = Redaction::new(&hidden);
         assert_eq!(open.of_error("ValueError: x", true), "ValueError: x");
     }
 }

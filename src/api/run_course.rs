@@ -252,9 +252,9 @@ impl Run<'_> {
 
     /// The calls of the steps that have begun and not ended.
     fn under_way(&self, steps: &Steps, reports: &[Option<RunStepReport>]) -> Vec<Arc<CallControl>> {
-        let begun = self.begun.iter().map(|begun| begun.load(Ordering::SeqCst));
-        let steps = steps.all().iter().zip(reports).zip(begun);
-        let open = steps.filter(|((_, report), begun)| report.is_none() && *begun);
+        let counts = self.begun.iter().map(|begun| begun.load(Ordering::SeqCst));
+        let steps = steps.all().iter().zip(reports).zip(counts);
+        let open = steps.filter(|((_, report), counts)| report.is_none() && *counts);
         let calls = open.filter_map(
             |((step, _), _)| match self.api.engine.find(&self.call_id_of(step)) {
                 CallLookup::InFlight(control) => Some(control),

@@ -267,8 +267,8 @@ fn read_step(number: usize, item: &Value) -> Result<(Step, Vec<String>), Invalid
         accepted,
         found: describe_value(value),
     };
-    let known = ["id", "name", "args", "after", "toolbox_id"];
-    if let Some(key) = entries.keys().find(|key| !known.contains(&key.as_str())) {
+    let keys = ["id", "name", "args", "after", "toolbox_id"];
+    if let Some(key) = entries.keys().find(|key| !keys.contains(&key.as_str())) {
         return Err(Invalid::UnknownKey {
             step: id,
             key: shorten_text(key, LONGEST_SHOWN),
@@ -398,9 +398,9 @@ fn look_up<'a>(from: &str, result: &'a Value) -> Result<&'a Value, String> {
             }
             _ => None,
         };
-        let shown = shorten_text(part, LONGEST_SHOWN);
-        at = next.ok_or_else(|| format!("{whose} has no '{shown}': {}", describe_content(at)))?;
-        whose = format!("its '{shown}'");
+        let text = shorten_text(part, LONGEST_SHOWN);
+        at = next.ok_or_else(|| format!("{whose} has no '{text}': {}", describe_content(at)))?;
+        whose = format!("its '{text}'");
     }
     Ok(at)
 }

@@ -367,10 +367,14 @@ fn constants(choices: &[Value]) -> Vec<String> {
 /// The types that a schema permits, at least one unless its choices name them.
 fn kinds_of(whole: &Map<String, Value>, values: Option<&[Value]>, has_choices: bool) -> Vec<&'static str> {
     const ALL: [&str; 6] = ["string", "number", "integer", "boolean", "array", "object"];
-    let known = |name: &str| ALL.into_iter().find(|kind| *kind == name);
+    let kind_named = |name: &str| ALL.into_iter().find(|kind| *kind == name);
     let mut kinds: Vec<&'static str> = match whole.get("type") {
-        Some(Value::String(kind)) => known(kind).into_iter().collect(),
-        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).filter_map(known).collect(),
+        Some(Value::String(kind)) => kind_named(kind).into_iter().collect(),
+        Some(Value::Array(kinds)) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .filter_map(kind_named)
+            .collect(),
         _ => Vec::new(),
     };
     kinds.dedup();
@@ -468,8 +472,8 @@ fn numbers(plain: &mut Map<String, Value>, values: &[Value], notes: &mut Vec<Str
             plain.insert(keyword.to_owned(), bound.clone());
         }
     }
-    let listed: Vec<String> = values.iter().map(Value::to_string).collect();
-    notes.push(format!("One of {}.", listed.join(", ")));
+    let texts: Vec<String> = values.iter().map(Value::to_string).collect();
+    notes.push(format!("One of {}.", texts.join(", ")));
 }
 
 /// A number in its shortest form: `50` for what was given as `50.0`.

@@ -120,14 +120,14 @@ fn a_token_and_an_approval_are_each_for_one_run() {
             (id.clone(), token.clone()),
             "it waits once"
         );
-        let shown = match by {
+        let token_given = match by {
             By::Caller => Some(token.as_str()),
             By::Operator => {
                 desk.approve(&id).unwrap();
                 None
             }
         };
-        assert_eq!(desk.runs(&call(), shown), by);
+        assert_eq!(desk.runs(&call(), token_given), by);
         // A replay: the token and the approval are used up, so the call waits again.
         let (other_id, other_token) = desk.waits(&call(), Some(&token));
         assert_ne!((&other_id, &other_token), (&id, &token), "{by:?}");

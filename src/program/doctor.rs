@@ -58,9 +58,9 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
             match status {
                 Some(status) => {
                     // What the files say and the service says, too, is said once.
-                    let known: Vec<String> = findings.iter().map(|finding| finding.found.clone()).collect();
+                    let texts: Vec<String> = findings.iter().map(|finding| finding.found.clone()).collect();
                     let of_service = service::judged(&status).into_iter();
-                    findings.extend(of_service.filter(|finding| !known.contains(&finding.found)));
+                    findings.extend(of_service.filter(|finding| !texts.contains(&finding.found)));
                     if config.bus.is_local() {
                         let loaded = status.toolboxes.iter();
                         let loaded = loaded.map(|toolbox| toolbox.toolbox_id.as_str()).collect();

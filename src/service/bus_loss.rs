@@ -51,9 +51,9 @@ async fn listen(client: &BusClient, engine: &Engine, limit: Duration) {
         let mut since = Instant::now();
         while *motion.borrow_and_update() {
             client.ping();
-            let asked = Instant::now();
+            let start = Instant::now();
             sleep(pause).await;
-            if asked.elapsed() > 2 * pause {
+            if start.elapsed() > 2 * pause {
                 // This process itself did not run; the silence proves nothing about the bus.
                 since = Instant::now();
             }

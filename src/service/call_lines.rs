@@ -140,10 +140,10 @@ mod tests {
             for _ in 0..10 {
                 tokio::task::yield_now().await;
             }
-            let asked = Arc::new(RequestOrigin::default());
-            let call = facts.received(call_id, "robot", "wave", Effect::Motion, asked.clone());
+            let origin = Arc::new(RequestOrigin::default());
+            let call = facts.received(call_id, "robot", "wave", Effect::Motion, origin.clone());
             call.refused("BusyError: full");
-            facts.answered(Some(&call), asked, Answer::default());
+            facts.answered(Some(&call), origin, Answer::default());
             for _ in 0..10 {
                 tokio::task::yield_now().await;
             }

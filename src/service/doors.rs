@@ -70,7 +70,7 @@ impl Doors {
 
     fn heard_of(&self, session: &str, beats: bool, at: Instant) {
         let mut signs = self.signs.lock();
-        let known = signs.get(session).is_some_and(|known| known.beats);
+        let is_alive = signs.get(session).is_some_and(|known| known.beats);
         if !signs.contains_key(session) && signs.len() >= DOORS {
             // A message costs nothing, so it must not push out a door that has to be watched.
             let moving = self.moving.lock();
@@ -80,7 +80,7 @@ impl Doors {
                 signs.remove(&oldest);
             }
         }
-        let beats = beats || known;
+        let beats = beats || is_alive;
         signs.insert(session.to_owned(), DoorSign { at, beats });
     }
 

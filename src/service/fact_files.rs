@@ -107,11 +107,11 @@ pub(super) fn read_after(
                 }
                 run = Some(start.id.clone());
             }
-            let known = from.is_some_and(|from| {
+            let is_continued = from.is_some_and(|from| {
                 let last = head.number.or(head.lost.map(|lost| lost.to));
                 run.as_ref() != Some(&from.start) || last.is_some_and(|last| last <= from.number)
             });
-            if !known && !take(line, head) {
+            if !is_continued && !take(line, head) {
                 return Ok(());
             }
         }

@@ -62,14 +62,14 @@ pub(super) fn entry(
     permits: impl Fn(&str) -> bool,
     yields: impl Fn(&str) -> bool,
 ) -> ToolboxEntry {
-    let known = before
+    let earlier = before
         .into_iter()
         .flat_map(|before| before.tools.iter().chain(&before.yielded));
     let tool = |compiled: &Arc<CompiledTool>| {
         let same = |tool: &&Arc<Tool>| {
             tool.generation == toolbox.generation && Arc::ptr_eq(&tool.compiled, compiled)
         };
-        if let Some(tool) = known.clone().find(same) {
+        if let Some(tool) = earlier.clone().find(same) {
             return Some(tool.clone());
         }
         Tool::new(&toolbox.id, toolbox.generation, compiled.clone())
@@ -104,8 +104,8 @@ pub(super) fn known_ids(live: &Live, config: &config::Config) -> Vec<String> {
     let failed = live.failed.iter().filter_map(|file| file.toolbox_id.as_ref());
     let configured = config.toolboxes.keys().chain(config.mounts.keys());
     let off = live.off.iter().map(|off| &off.toolbox_id);
-    let known = live.starting.iter().chain(failed).chain(off).chain(configured);
-    known.filter(|id| is_toolbox_id(id)).cloned().collect()
+    let ids = live.starting.iter().chain(failed).chain(off).chain(configured);
+    ids.filter(|id| is_toolbox_id(id)).cloned().collect()
 }
 
 /// The tools that are not called by their own names, each with its toolbox, as text.
@@ -170,8 +170,8 @@ pub(super) fn failed_file(failed: &host::FailedFile) -> FailedFile {
 pub(super) fn python(looked_at: &host::python::LookedAt) -> PythonStatus {
     let found = &looked_at.found;
     let interpreter = found.interpreter.as_ref();
-    let listed = interpreter.iter().flat_map(|interpreter| &interpreter.toolboxes);
-    let (good, bad): (Vec<_>, Vec<_>) = listed.partition(|one| one.problem.is_none());
+    let rows = interpreter.iter().flat_map(|interpreter| &interpreter.toolboxes);
+    let (good, bad): (Vec<_>, Vec<_>) = rows.partition(|one| one.problem.is_none());
     let (hosted, not_allowed): (Vec<_>, Vec<_>) = good
         .into_iter()
         .partition(|one| looked_at.entry.may_offer(&one.entry_point));

@@ -206,7 +206,7 @@ impl Bridge {
         let starting = live.starting.iter().map(String::as_str);
         self.parts.engine.set_installed(&loaded.chain(starting).collect());
         let taken = self.yielded_names(live);
-        let known = known_ids(live, &self.readings.lock().newest().0);
+        let ids = known_ids(live, &self.readings.lock().newest().0);
         let mut entries = Vec::with_capacity(live.toolboxes.len());
         let mut closed = BTreeMap::new();
         for toolbox in &live.toolboxes {
@@ -239,7 +239,7 @@ impl Bridge {
             off: live.off.iter().map(|off| admission::off(off, &newest)).collect(),
             warnings: warnings::unused(live, &newest),
         };
-        let snapshot = Snapshot::with_known(entries, known);
+        let snapshot = Snapshot::with_known(entries, ids);
         let named_before = renamed(&before);
         for tool in renamed(&snapshot)
             .iter()

@@ -33,14 +33,15 @@ fn installed(live: &Live, config: &Config) -> (Inventory, Vec<(String, String)>)
         tools.map(|tool| (toolbox.id.to_string(), tool.definition.name.clone()))
     });
     let unchecked = live.toolboxes.iter().flat_map(|toolbox| {
-        let known = toolbox.manifest.config_schema.as_ref();
-        let known = known.and_then(|schema| schema.get("properties")?.as_object());
+        let properties = toolbox.manifest.config_schema.as_ref();
+        let properties = properties.and_then(|schema| schema.get("properties")?.as_object());
         let written = config
             .toolboxes
             .get(&*toolbox.id)
             .and_then(|section| section.as_ref().ok());
         let keys = written.into_iter().flat_map(|section| section.toolbox.own.keys());
-        let unknown = keys.filter(move |key| known.is_none_or(|known| !known.contains_key(*key)));
+        let unknown =
+            keys.filter(move |key| properties.is_none_or(|properties| !properties.contains_key(*key)));
         unknown.map(|key| (toolbox.id.to_string(), key.clone()))
     });
     let tools = names.collect();

@@ -152,13 +152,13 @@ Result
 
 Call it with: ovos-tools invoke add a=... b=...
 ";
-    let asked = json!({"name": "add", "detail": true});
-    check(&["get", "add"], asked, tools()["tools"][0].clone(), text, None).await;
-    let asked = json!({"name": "ad", "detail": true, "toolbox_id": "math"});
+    let request = json!({"name": "add", "detail": true});
+    check(&["get", "add"], request, tools()["tools"][0].clone(), text, None).await;
+    let request = json!({"name": "ad", "detail": true, "toolbox_id": "math"});
     let error = json!({"error": "Unknown tool: 'ad'"});
     check(
         &["get", "ad", "--toolbox", "math"],
-        asked,
+        request,
         error,
         "",
         Some("Unknown tool: 'ad'"),
@@ -184,10 +184,10 @@ fetch (robot) · motion · at most 90 s · holds left_arm, gantry
  2     reach   left_arm    15 s     scan   object=cup speed=0.5
        drive   gantry      60 s     scan   to=[1,2]
 ";
-    let asked = json!({"name": "fetch", "args": {"object": "cup", "n": 2}});
+    let request = json!({"name": "fetch", "args": {"object": "cup", "n": 2}});
     check(
         &["plan", "fetch", "object=cup", "n=2"],
-        asked,
+        request,
         answer.clone(),
         text,
         None,
@@ -203,18 +203,25 @@ fetch (robot) · motion · at most 90 s · holds left_arm, gantry
         verify(&arguments, &ran, &text, None);
     }
     let error = json!({"name": "fetch", "error": "PlanError: cycle a -> b -> a"});
-    let asked = json!({"name": "fetch", "args": {}, "toolbox_id": "robot"});
+    let request = json!({"name": "fetch", "args": {}, "toolbox_id": "robot"});
     let arguments = ["plan", "fetch", "--toolbox", "robot"];
-    check(&arguments, asked, error, "", Some("PlanError: cycle a -> b -> a")).await;
+    check(
+        &arguments,
+        request,
+        error,
+        "",
+        Some("PlanError: cycle a -> b -> a"),
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn export_prints_the_tools_of_the_format() {
     let tools = json!([{"type": "function", "function": {"name": "add"}}]);
     let answer = json!({"format": "openai", "tools": tools});
-    let asked = json!({"format": "openai", "toolbox_id": "math", "names": ["add", "ping"]});
+    let request = json!({"format": "openai", "toolbox_id": "math", "names": ["add", "ping"]});
     let arguments = ["export", "openai", "--toolbox", "math", "--names", "add,ping"];
-    check(&arguments, asked, answer, &format!("{tools:#}\n"), None).await;
+    check(&arguments, request, answer, &format!("{tools:#}\n"), None).await;
     let error = "ValueError: unknown format \"x\"; accepted: anthropic, hume, json, mcp, openai";
     check(
         &["export", "x"],
@@ -231,8 +238,8 @@ async fn reload_tells_what_changed_and_fails_for_a_broken_plugin() {
     let good = json!({"loaded": ["hello", "math"], "total_tools": 6, "tools": [], "added": ["math"], "removed": [],
         "replaced": [], "unchanged": ["hello"], "failed": []});
     let text = "2 toolboxes with 6 tools: hello, math\nadded      math\nunchanged  hello\n";
-    let asked = json!({"detail": true});
-    check(&["reload"], asked.clone(), good, text, None).await;
+    let request = json!({"detail": true});
+    check(&["reload"], request.clone(), good, text, None).await;
     let bad = json!({"loaded": ["hello"], "total_tools": 1, "unchanged": ["hello"],
         "failed": [{"path": "/p/x.so", "reason": "no symbol toolbox_entry_v1"}]});
     let text = "\
@@ -244,7 +251,7 @@ unchanged  hello
 ";
     check(
         &["reload"],
-        asked.clone(),
+        request.clone(),
         bad,
         text,
         Some("1 plugin could not be loaded"),
@@ -254,7 +261,7 @@ unchanged  hello
     let reference = json!({"loaded": ["a-tools"], "total_tools": 2});
     check(
         &["reload"],
-        asked,
+        request,
         reference,
         "1 toolbox with 2 tools: a-tools\n",
         None,
@@ -264,11 +271,11 @@ unchanged  hello
 
 #[tokio::test]
 async fn cancel_tells_a_cancelled_call_from_one_that_is_not() {
-    let asked = json!({"call_id": "c-1"});
+    let request = json!({"call_id": "c-1"});
     let done = json!({"call_id": "c-1", "cancelled": true, "state": "running"});
     check(
         &["cancel", "c-1"],
-        asked.clone(),
+        request.clone(),
         done,
         "cancelled c-1 (running)\n",
         None,
@@ -277,7 +284,7 @@ async fn cancel_tells_a_cancelled_call_from_one_that_is_not() {
     let ended = json!({"call_id": "c-1", "cancelled": false, "state": "ended"});
     check(
         &["cancel", "c-1"],
-        asked.clone(),
+        request.clone(),
         ended,
         "",
         Some("c-1 was not cancelled: the call is ended"),
@@ -286,7 +293,7 @@ async fn cancel_tells_a_cancelled_call_from_one_that_is_not() {
     let unknown = json!({"call_id": "c-1", "cancelled": false, "state": "unknown", "error": "no such call"});
     check(
         &["cancel", "c-1"],
-        asked,
+        request,
         unknown,
         "",
         Some("c-1 was not cancelled: no such call"),
@@ -339,16 +346,16 @@ changed in the files but not applied yet (reload or restart): service.max_calls
 
 #[tokio::test]
 async fn resume_lifts_the_stop_it_names() {
-    let asked = json!({"toolbox_id": "robot", "stop_id": "s-7"});
+    let request = json!({"toolbox_id": "robot", "stop_id": "s-7"});
     let lifted = json!({"toolboxes": [{"toolbox_id": "robot", "ok": true, "stop_id": "s-7"}]});
     let text = " TOOLBOX  STATE    STOP ID  ERROR\n robot    resumed  s-7\n";
-    check(&["resume", "robot", "s-7"], asked.clone(), lifted, text, None).await;
+    check(&["resume", "robot", "s-7"], request.clone(), lifted, text, None).await;
     let refused =
         json!({"toolboxes": [{"toolbox_id": "robot", "ok": false, "error": "button still pressed"}]});
     let text =
         " TOOLBOX  STATE        STOP ID  ERROR\n robot    NOT resumed  -        button still pressed\n";
     let error = "not resumed: robot: button still pressed";
-    check(&["resume", "robot", "s-7"], asked, refused, text, Some(error)).await;
+    check(&["resume", "robot", "s-7"], request, refused, text, Some(error)).await;
 }
 
 #[tokio::test]

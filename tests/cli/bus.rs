@@ -38,8 +38,8 @@ async fn a_bus_carries_questions_and_answers_until_it_is_told_to_end() {
         .unwrap()
         .unwrap()
         .unwrap();
-    let told: Value = serde_json::from_str(&line).unwrap();
-    let url = told["url"].as_str().unwrap().to_owned();
+    let reply: Value = serde_json::from_str(&line).unwrap();
+    let url = reply["url"].as_str().unwrap().to_owned();
     assert!(
         url.starts_with("ws://127.0.0.1:") && url.ends_with("/mine"),
         "{url}"
@@ -49,7 +49,7 @@ async fn a_bus_carries_questions_and_answers_until_it_is_told_to_end() {
     assert_eq!(alone.code, 4, "a bus without a service: {alone:?}");
     let service = tokio::spawn(serve(url.clone()));
     // There is no answer until the service is connected.
-    let answered = async {
+    let answer = async {
         loop {
             let ran = run(&["list", "--json", "--bus", &url, "--timeout", "0.3"]).await;
             if ran.code != 4 {
@@ -57,7 +57,7 @@ async fn a_bus_carries_questions_and_answers_until_it_is_told_to_end() {
             }
         }
     };
-    let ran = timeout(DEADLINE, answered).await.unwrap();
+    let ran = timeout(DEADLINE, answer).await.unwrap();
     assert_eq!((ran.code, &*ran.out), (0, "{\"tools\":[]}\n"), "{}", ran.err);
 
     let port = url

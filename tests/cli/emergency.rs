@@ -129,10 +129,10 @@ async fn without_an_answer_from_the_bus_the_service_on_this_machine_gets_a_signa
     let socket = UnixListener::bind(home.path().join("run/ovos-tools/control.sock")).unwrap();
     let arguments = ["stop", "--bus", &silent.url, "--timeout", "0.6"];
     let child = command(home.path(), &arguments).spawn().unwrap();
-    let (asked, _) = timeout(DEADLINE, socket.accept()).await.unwrap().unwrap();
-    let mut asked = BufReader::new(asked);
+    let (connection, _) = timeout(DEADLINE, socket.accept()).await.unwrap().unwrap();
+    let mut requests = BufReader::new(connection);
     let mut line = String::new();
-    timeout(DEADLINE, asked.read_line(&mut line))
+    timeout(DEADLINE, requests.read_line(&mut line))
         .await
         .unwrap()
         .unwrap();
@@ -140,7 +140,7 @@ async fn without_an_answer_from_the_bus_the_service_on_this_machine_gets_a_signa
     timeout(DEADLINE, received.recv()).await.expect("the signal");
     let ran = finish(child).await;
     assert_eq!(ran.code, 4, "{ran:?}");
-    drop((service, socket, asked));
+    drop((service, socket, requests));
     std::fs::remove_file(home.path().join("run/ovos-tools/control.sock")).unwrap();
 
     // Another bus than that of the service: another machine is meant.

@@ -57,8 +57,8 @@ async fn the_help_lists_all_subcommands_and_the_exit_codes() {
     let help = run(&["--help"]).await;
     assert_eq!(help.code, 0);
     for name in SUBCOMMANDS {
-        let listed = help.out.contains(&format!("\n  {name} "));
-        assert_eq!(listed, !name.ends_with("-host"), "{name}");
+        let is_listed = help.out.contains(&format!("\n  {name} "));
+        assert_eq!(is_listed, !name.ends_with("-host"), "{name}");
     }
     for code in 0..=5 {
         assert!(

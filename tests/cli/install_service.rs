@@ -47,11 +47,11 @@ impl Machine {
         let mut command = command(self.home.path(), &all);
         if let Some(program) = program {
             let mut other = tokio::process::Command::new(program);
-            let known = command.as_std().get_envs();
+            let environment = command.as_std().get_envs();
             other
                 .args(&all)
                 .env_clear()
-                .envs(known.filter_map(|(name, value)| Some((name, value?))));
+                .envs(environment.filter_map(|(name, value)| Some((name, value?))));
             other
                 .stdout(std::process::Stdio::piped())
                 .stderr(std::process::Stdio::piped());
@@ -65,12 +65,12 @@ impl Machine {
 async fn it_is_installed_once_and_removed_without_a_trace() {
     let machine = Machine::new();
     let program = env!("CARGO_BIN_EXE_ovos-tools");
-    let told = ["--user daemon-reload", "--user enable --now ovos-tools.service"];
+    let commands = ["--user daemon-reload", "--user enable --now ovos-tools.service"];
     for changed in [true, false] {
         let ran = machine.run(None, &["--json"]).await;
         assert_eq!(ran.code, 0, "{ran:?}");
         assert!(ran.out.contains(&format!("\"changed\":{changed}")), "{ran:?}");
-        assert_eq!(machine.systemctl_calls(), told);
+        assert_eq!(machine.systemctl_calls(), commands);
         let unit = fs::read_to_string(machine.unit()).unwrap();
         for line in [
             format!("ExecStart={program} serve"),
@@ -86,12 +86,12 @@ async fn it_is_installed_once_and_removed_without_a_trace() {
     std::os::unix::fs::symlink(machine.unit(), wants.join("ovos-tools.service")).unwrap();
     let ran = machine.run(None, &["--remove"]).await;
     assert_eq!(ran.code, 0, "{ran:?}");
-    let told = [
+    let commands = [
         "--user daemon-reload",
         "--user disable --now ovos-tools.service",
         "--user daemon-reload",
     ];
-    assert_eq!(machine.systemctl_calls(), told);
+    assert_eq!(machine.systemctl_calls(), commands);
     assert!(!machine.unit().exists() && fs::read_dir(&wants).unwrap().next().is_none());
 
     let ran = machine.run(None, &["--remove"]).await;

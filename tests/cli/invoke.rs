@@ -11,9 +11,9 @@ const TOPIC: &str = "ovos.tools.invoke";
 async fn call(arguments: &[&str], answer: Value) -> (Ran, Value) {
     let bus = Bus::answering(TOPIC, answer).await;
     let ran = run(&[&["invoke", "add", "--bus", &bus.url], arguments].concat()).await;
-    let mut asked = bus.requests(TOPIC);
-    assert_eq!(asked.len(), 1, "{arguments:?}: {ran:?}");
-    (ran, asked.remove(0))
+    let mut requests = bus.requests(TOPIC);
+    assert_eq!(requests.len(), 1, "{arguments:?}: {ran:?}");
+    (ran, requests.remove(0))
 }
 
 #[tokio::test]
@@ -38,8 +38,8 @@ async fn the_request_has_the_keys_of_the_arguments() {
                 "content": "path"}),
         ),
     ] {
-        let (ran, asked) = call(arguments, json!({"name": "add", "result": {}})).await;
-        assert_eq!((ran.code, &asked), (0, &expected), "{arguments:?}: {}", ran.err);
+        let (ran, request) = call(arguments, json!({"name": "add", "result": {}})).await;
+        assert_eq!((ran.code, &request), (0, &expected), "{arguments:?}: {}", ran.err);
     }
     let (_, first) = call(&[], json!({"name": "add", "result": {}})).await;
     let (_, second) = call(&[], json!({"name": "add", "result": {}})).await;
@@ -213,12 +213,12 @@ async fn a_command_that_times_out_cancels_its_call() {
 #[tokio::test]
 async fn ctrl_c_and_a_closed_terminal_cancel_the_call_and_tell_how_it_went() {
     let cancelled = json!({"call_id": "c-9", "cancelled": true, "state": "running"});
-    let told = "error: interrupted; the call c-9 was cancelled\n";
-    for (signal, answer, told) in [
-        (Signal::INT, cancelled.clone(), told),
-        (Signal::HUP, cancelled.clone(), told),
-        (Signal::TERM, cancelled.clone(), told),
-        (Signal::QUIT, cancelled, told),
+    let text = "error: interrupted; the call c-9 was cancelled\n";
+    for (signal, answer, text) in [
+        (Signal::INT, cancelled.clone(), text),
+        (Signal::HUP, cancelled.clone(), text),
+        (Signal::TERM, cancelled.clone(), text),
+        (Signal::QUIT, cancelled, text),
         (
             Signal::INT,
             json!({"call_id": "c-9", "cancelled": false, "state": "ended"}),
@@ -238,7 +238,7 @@ async fn ctrl_c_and_a_closed_terminal_cancel_the_call_and_tell_how_it_went() {
         kill_process(pid, signal).unwrap();
         let ran = finish(child).await;
         assert_eq!(ran.code, 1, "{ran:?}");
-        assert!(ran.err.ends_with(told), "{}", ran.err);
+        assert!(ran.err.ends_with(text), "{}", ran.err);
     }
 }
 

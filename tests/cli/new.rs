@@ -152,7 +152,7 @@ fn a_project_in_python_serves() {
 fn what_cannot_be_written_is_refused() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("taken")).unwrap();
-    for (arguments, said) in [
+    for (arguments, expected) in [
         (&["taken", "--lang", "c"][..], "exists; choose another name"),
         (&["service"], "neither `service` nor `all`"),
         (&["3d"], "expected a letter"),
@@ -166,7 +166,11 @@ fn what_cannot_be_written_is_refused() {
     ] {
         let refused = ours(&sandbox, &[&["new"], arguments].concat());
         assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
-        assert!(text(&refused).contains(said), "{arguments:?}: {}", text(&refused));
+        assert!(
+            text(&refused).contains(expected),
+            "{arguments:?}: {}",
+            text(&refused)
+        );
     }
     assert!(fs::read_dir(sandbox.path("taken")).unwrap().next().is_none());
     assert!(!sandbox.path("arm").exists());

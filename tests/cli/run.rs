@@ -41,11 +41,11 @@ async fn a_file_is_a_request() {
             json!({"call_id": "c", "timeout_ms": 500, "progress": true}),
         ),
     ] {
-        let (ran, asked) = run(&file(), arguments, TOPIC, done.clone()).await;
+        let (ran, request) = run(&file(), arguments, TOPIC, done.clone()).await;
         let mut expected = json!({"steps": steps(), "detail": true, "content": "path"});
         let entries = expected.as_object_mut().unwrap();
         entries.extend(more.as_object().unwrap().clone());
-        assert_eq!((ran.code, asked), (0, vec![expected]), "{}", ran.err);
+        assert_eq!((ran.code, request), (0, vec![expected]), "{}", ran.err);
     }
 }
 
@@ -135,9 +135,9 @@ async fn a_plan_is_shown_with_what_is_planned_later() {
  grab  grasp        find   planned later, with find.pose.x
  bad   add          -      ValueError: no
 ";
-    let (ran, asked) = run(&file(), &["--plan"], "ovos.tools.plan", plan).await;
+    let (ran, request) = run(&file(), &["--plan"], "ovos.tools.plan", plan).await;
     assert_eq!((ran.code, &*ran.out), (0, table), "{}", ran.err);
-    assert_eq!(asked, [json!({ "steps": steps() })]);
+    assert_eq!(request, [json!({ "steps": steps() })]);
 }
 
 #[tokio::test]
@@ -152,10 +152,10 @@ async fn a_file_that_holds_no_steps_is_explained_and_nothing_is_asked() {
         ),
         (r#"{"steps": [], "call_id": "c"}"#, "unknown field `call_id`"),
     ] {
-        let (ran, asked) = run(text, &[], TOPIC, json!({})).await;
+        let (ran, request) = run(text, &[], TOPIC, json!({})).await;
         assert_eq!(ran.code, 2, "{text}: {ran:?}");
         assert!(ran.err.contains(part), "{text}: {}", ran.err);
-        assert_eq!(asked, Vec::<Value>::new());
+        assert_eq!(request, Vec::<Value>::new());
     }
     let home = tempfile::tempdir().unwrap();
     let ran = finish(command(home.path(), &["run", "/nowhere.json"]).spawn().unwrap()).await;

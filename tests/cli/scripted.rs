@@ -32,21 +32,25 @@ impl Bus {
     pub(crate) async fn start(script: Script) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("ws://{}/core", listener.local_addr().unwrap());
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let (told, changed) = watch::channel(0);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (notify, changed) = watch::channel(0);
         let script = Arc::new(script);
-        let log = Arc::clone(&heard);
+        let log = Arc::clone(&requests);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(converse(
                     stream,
                     Arc::clone(&script),
                     Arc::clone(&log),
-                    told.clone(),
+                    notify.clone(),
                 ));
             }
         });
-        Self { url, heard, changed }
+        Self {
+            url,
+            heard: requests,
+            changed,
+        }
     }
 
     /// A service that answers one topic, always with the same data.
@@ -64,8 +68,8 @@ impl Bus {
 
     /// The requests under a topic, in order.
     pub(crate) fn requests(&self, topic: &str) -> Vec<Value> {
-        let heard = self.heard.lock().unwrap();
-        heard
+        let requests = self.heard.lock().unwrap();
+        requests
             .iter()
             .filter(|(asked, _)| asked == topic)
             .map(|(_, data)| data.clone())

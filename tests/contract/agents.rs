@@ -34,11 +34,9 @@ fn the_toolbox_mirrors_the_service() {
         &json!({}),
         &json!({ "PHAL": { "ovos-phal-plugin-tools": testbed } }),
     );
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let (_bus, service, _client) = scene.open();
     let args = [scene.url(), env!("CARGO_BIN_EXE_ovos-tools").to_owned()];
-    let said = script(
+    let output = script(
         python,
         "agents_mirror.py",
         &args.each_ref().map(String::as_str),
@@ -46,8 +44,8 @@ fn the_toolbox_mirrors_the_service() {
     )
     .finish();
     assert!(
-        said.contains("the toolbox mirrors the service"),
-        "{said}\n{}",
+        output.contains("the toolbox mirrors the service"),
+        "{output}\n{}",
         service.log()
     );
 }
@@ -78,8 +76,8 @@ fn a_call_ends_when_the_service_or_the_bus_is_lost() {
     calling(&mut agent, &mut client, "KILL THE BUS", "assemble");
     bus.kill();
     let _bus = scene.bus(BusKind::Embedded);
-    let said = agent.finish();
-    assert!(said.contains("the toolbox outlives both"), "{said}");
+    let output = agent.finish();
+    assert!(output.contains("the toolbox outlives both"), "{output}");
 }
 
 #[test]
@@ -88,10 +86,10 @@ fn a_loop_waves_the_arm_and_what_stops_it_brings_it_to_rest() {
     let robot = robot();
     let trace = robot.scene.sandbox.path("trace.jsonl");
     let args = [&robot.scene.url(), trace.to_str().unwrap()];
-    let said = script(python, "agents_loop.py", &args, &robot.scene.sandbox).finish();
+    let output = script(python, "agents_loop.py", &args, &robot.scene.sandbox).finish();
     assert!(
-        said.contains("the loops wave and stop"),
-        "{said}\n{}",
+        output.contains("the loops wave and stop"),
+        "{output}\n{}",
         robot.service.log()
     );
 }
@@ -108,15 +106,15 @@ fn spoken(python: &Path, name: &str, robot: &RobotScene) -> String {
     let mut command = sandbox.command(python);
     command.args(["-m", "ovos_core", "--disable-installer", "--disable-file-watcher"]);
     let core = Process::start("ovos-core", sandbox, command);
-    let said = user.finish();
-    format!("{said}\n{}", core.log())
+    let output = user.finish();
+    format!("{output}\n{}", core.log())
 }
 
 #[test]
 fn an_utterance_waves_the_arm_through_a_persona() {
     let Some(python) = skills_python() else { return };
-    let said = spoken(python, "agents_persona.py", &robot());
-    assert!(said.contains("the persona waves and stops"), "{said}");
+    let output = spoken(python, "agents_persona.py", &robot());
+    assert!(output.contains("the persona waves and stops"), "{output}");
 }
 
 #[test]
@@ -125,8 +123,8 @@ fn a_persona_asks_by_voice_before_the_arm_moves() {
     let confirm = json!({ "who": "door:toolbox", "effects": ["motion"], "decide": "confirm" });
     let trace = json!({ "five": { "sim": { "time_scale": 4, "trace": "TRACE" } } });
     let robot = RobotScene::with(&json!({ "policy": [confirm] }), &trace);
-    let said = spoken(python, "agents_asks.py", &robot);
-    assert!(said.contains("the persona asks its user"), "{said}");
+    let output = spoken(python, "agents_asks.py", &robot);
+    assert!(output.contains("the persona asks its user"), "{output}");
 }
 
 #[test]
@@ -135,8 +133,8 @@ fn an_utterance_has_the_arm_wave_later_through_a_persona() {
     let trace = json!({ "five": { "sim": { "time_scale": 4, "trace": "TRACE" } } });
     let doors = json!({ "schedule": { "start": true } });
     let robot = RobotScene::with(&json!({ "doors": doors }), &trace);
-    let said = spoken(python, "agents_later.py", &robot);
-    assert!(said.contains("the robot waves in one minute"), "{said}");
+    let output = spoken(python, "agents_later.py", &robot);
+    assert!(output.contains("the robot waves in one minute"), "{output}");
 }
 
 #[test]
@@ -145,6 +143,6 @@ fn a_skill_asks_waves_and_stops_in_real_intents() {
     let confirm = json!({ "who": "bus", "effects": ["motion"], "decide": "confirm" });
     let trace = json!({ "five": { "sim": { "time_scale": 4, "trace": "TRACE" } } });
     let robot = RobotScene::with(&json!({ "policy": [confirm] }), &trace);
-    let said = spoken(python, "skill_intent.py", &robot);
-    assert!(said.contains("the skill waves and stops"), "{said}");
+    let output = spoken(python, "skill_intent.py", &robot);
+    assert!(output.contains("the skill waves and stops"), "{output}");
 }

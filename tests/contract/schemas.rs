@@ -118,15 +118,15 @@ fn exported_tools_are_short_and_plain() {
     for entry in std::fs::read_dir(folder).expect("a readable folder") {
         let path = entry.expect("a readable folder").path();
         let text = std::fs::read_to_string(&path).expect("readable tools");
-        let listed: ToolList = serde_json::from_str(&text).expect("tools");
+        let list: ToolList = serde_json::from_str(&text).expect("tools");
         let id = path
             .file_stem()
             .and_then(|stem| stem.to_str())
             .expect("a toolbox id");
-        let offered = || listed.tools.iter().filter(|tool| tool.effect != Effect::Resume);
-        let shown: Vec<_> = offered().map(ToolDefinition::shown_arguments).collect();
+        let offered = || list.tools.iter().filter(|tool| tool.effect != Effect::Resume);
+        let schemas: Vec<_> = offered().map(ToolDefinition::shown_arguments).collect();
         let tools: Vec<ExportTool<'_>> = offered()
-            .zip(&shown)
+            .zip(&schemas)
             .map(|(tool, argument_schema)| ExportTool {
                 exported_name: &tool.name,
                 toolbox_id: id,

@@ -23,9 +23,10 @@ fn history(scene: &Scene, arguments: &[&str]) -> (i32, String, String) {
 /// The lines of JSON that it prints.
 #[track_caller]
 fn lines(scene: &Scene, arguments: &[&str]) -> Vec<Value> {
-    let (code, said, wrong) = history(scene, arguments);
+    let (code, output, wrong) = history(scene, arguments);
     assert_eq!(code, 0, "{wrong}");
-    said.lines()
+    output
+        .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
@@ -35,11 +36,11 @@ fn lines(scene: &Scene, arguments: &[&str]) -> Vec<Value> {
 fn until(scene: &Scene, arguments: &[&str], what: &str, fits: impl Fn(&str) -> bool) -> String {
     let end = Instant::now() + DEADLINE;
     loop {
-        let (_, said, wrong) = history(scene, arguments);
-        if fits(&said) {
-            return said;
+        let (_, output, wrong) = history(scene, arguments);
+        if fits(&output) {
+            return output;
         }
-        assert!(Instant::now() < end, "no {what}: {said}{wrong}");
+        assert!(Instant::now() < end, "no {what}: {output}{wrong}");
         std::thread::park_timeout(std::time::Duration::from_millis(20));
     }
 }

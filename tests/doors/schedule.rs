@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use crate::support::client::Client;
 use crate::support::process::Process;
 use crate::support::python::{python, script};
-use crate::support::scene::{Scene, ready};
-use crate::support::service::BusKind;
+use crate::support::scene::Scene;
 
 const ADD: &str = "ovos.tools.schedule";
 const LIST: &str = "ovos.tools.schedule.list";
@@ -48,10 +47,7 @@ impl Stage {
             &json!({ "doors": doors }),
             &json!({ "PHAL": { "ovos-phal-plugin-tools": testbed } }),
         );
-        let bus = scene.bus(BusKind::Embedded);
-        let mut client = Client::connect(scene.port);
-        let mut service = scene.service_started(&[]);
-        ready(&mut service, &mut client);
+        let (bus, service, client) = scene.open();
         Self {
             scene,
             client,
@@ -119,11 +115,13 @@ fn a_call_fires_at_its_time_and_a_run_too() {
         ("run", steps, "every step completed"),
         ("call", motion(), "success"),
     ] {
-        let asked = stage
+        let schedule = stage
             .client
             .ask(ADD, &json!({key: what, "in_seconds": 0.5, "title": "soon"}));
-        let id = asked["schedule_id"].as_str().unwrap_or_else(|| panic!("{asked}"));
-        assert_eq!(asked["next"].as_array().map(Vec::len), Some(1), "{asked}");
+        let id = schedule["schedule_id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{schedule}"));
+        assert_eq!(schedule["next"].as_array().map(Vec::len), Some(1), "{schedule}");
         let fired = stage.event("schedule_fired");
         assert_eq!(
             (&fired["schedule_id"], &fired["ok"]),
@@ -150,10 +148,10 @@ fn schedules_survive_a_killed_door_and_are_listed_and_cancelled() {
     let _door = stage.door();
     let fired = stage.event("schedule_fired");
     assert_eq!(fired["schedule_id"], soon["schedule_id"]);
-    let listed = stage.client.ask(LIST, &json!({}));
+    let list = stage.client.ask(LIST, &json!({}));
     assert_eq!(
-        listed["schedules"][0]["schedule_id"], often["schedule_id"],
-        "{listed}"
+        list["schedules"][0]["schedule_id"], often["schedule_id"],
+        "{list}"
     );
     let id = json!({"schedule_id": often["schedule_id"]});
     assert_eq!(stage.client.ask(CANCEL, &id)["cancelled"], true);
@@ -168,18 +166,18 @@ fn schedules_survive_a_killed_door_and_are_listed_and_cancelled() {
 fn motion_of_hardware_waits_for_an_approval_when_it_fires() {
     let mut stage = Stage::new(false);
     let _door = stage.door();
-    let asked = stage
+    let schedule = stage
         .client
         .ask(ADD, &json!({"call": motion(), "in_seconds": 0.5}));
-    assert!(asked["schedule_id"].is_string(), "{asked}");
+    assert!(schedule["schedule_id"].is_string(), "{schedule}");
     let waits = stage.event("schedule_waits");
-    assert_eq!(waits["schedule_id"], asked["schedule_id"]);
+    assert_eq!(waits["schedule_id"], schedule["schedule_id"]);
     let id = waits["id"].as_str().unwrap().to_owned();
     stage.scene.ours("approve", &["approve", &id]).finish();
     let fired = stage.event("schedule_fired");
     assert_eq!(
         (&fired["schedule_id"], &fired["ok"]),
-        (&asked["schedule_id"], &json!(true)),
+        (&schedule["schedule_id"], &json!(true)),
         "{fired}"
     );
 }
@@ -198,15 +196,15 @@ fn a_stop_suspends_what_moves_until_a_person_resumes_it() {
         stage.client.send(topic, &json!({}));
         let suspended = stage.event("schedules_suspended");
         assert_eq!(suspended["count"], 1, "{suspended}");
-        let listed = stage.client.ask(LIST, &json!({}));
-        let schedules = listed["schedules"].as_array().unwrap();
+        let list = stage.client.ask(LIST, &json!({}));
+        let schedules = list["schedules"].as_array().unwrap();
         let of = |id: &Value| {
             schedules
                 .iter()
                 .find(|schedule| schedule["schedule_id"] == *id)
                 .unwrap()
         };
-        assert!(of(&moves["schedule_id"])["suspended"].is_string(), "{listed}");
+        assert!(of(&moves["schedule_id"])["suspended"].is_string(), "{list}");
         // A door asks for a model, which lifts no stop.
         let mut model = Client::connect(stage.scene.port).with_source("ovos-tools-mcp");
         let refused = model.ask(RESUME, &json!({"schedule_id": "all"}));
@@ -232,7 +230,7 @@ fn an_emergency_stop_between_holds_through_restarts_of_the_door() {
     for (is_down, restarts) in [(false, false), (false, true), (true, true)] {
         let mut stage = Stage::new(true);
         let mut door = stage.door();
-        let asked = stage
+        let schedule = stage
             .client
             .ask(ADD, &json!({"call": motion(), "in_seconds": 1.5}));
         if is_down {
@@ -250,7 +248,7 @@ fn an_emergency_stop_between_holds_through_restarts_of_the_door() {
         let missed = stage.event("schedule_missed");
         let why = missed["why"].as_str().unwrap();
         assert!(
-            missed["schedule_id"] == asked["schedule_id"] && why.contains("suspended: an emergency stop"),
+            missed["schedule_id"] == schedule["schedule_id"] && why.contains("suspended: an emergency stop"),
             "down {is_down}, restarts {restarts}: {missed}"
         );
         stage.client.ask(RESUME, &json!({"schedule_id": "all"}));
@@ -325,7 +323,7 @@ fn skills_are_served_as_by_the_published_scheduler() {
     if python().is_none() {
         return;
     }
-    let said = [false, true].map(|is_ours| {
+    let reports = [false, true].map(|is_ours| {
         let stage = Stage::of_ovos();
         let port = stage.scene.port.to_string();
         let sandbox = &stage.scene.sandbox;
@@ -339,25 +337,25 @@ fn skills_are_served_as_by_the_published_scheduler() {
             });
             scheduler
         };
-        let said = script("ovos_events.py", &[port.as_str()], sandbox).finish();
-        let said = said.lines().find(|line| line.starts_with('{'));
-        let said: Value = serde_json::from_str(said.expect("what was heard")).unwrap();
-        said
+        let output = script("ovos_events.py", &[port.as_str()], sandbox).finish();
+        let output = output.lines().find(|line| line.starts_with('{'));
+        let output: Value = serde_json::from_str(output.expect("what was heard")).unwrap();
+        output
     });
-    let [published, ours] = said;
+    let [published, ours] = reports;
     for key in ["status", "listed", "heard"] {
         let (theirs, ours) = (&published[key], &ours[key]);
         assert_eq!(ours, theirs, "{key}");
     }
-    let heard = ours["heard"].as_object().unwrap();
+    let messages = ours["heard"].as_object().unwrap();
     assert_eq!(
-        heard["demo.skill:often"].as_array().map(Vec::len),
+        messages["demo.skill:often"].as_array().map(Vec::len),
         Some(3),
-        "{heard:?}"
+        "{messages:?}"
     );
     assert!(
-        heard.len() > 8 && !heard.keys().any(|name| name.contains("bad")),
-        "{heard:?}"
+        messages.len() > 8 && !messages.keys().any(|name| name.contains("bad")),
+        "{messages:?}"
     );
 }
 
@@ -374,16 +372,16 @@ fn messages_survive_a_killed_door_and_are_sent_once() {
             .client
             .send(SCHEDULE_EVENT, &message(topic, in_seconds(0.0)));
     }
-    let listed = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
-    assert_eq!(listed.as_object().map(serde_json::Map::len), Some(1), "{listed}");
+    let list = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
+    assert_eq!(list.as_object().map(serde_json::Map::len), Some(1), "{list}");
     door.kill();
     let _door = stage.door_that(WAITING);
-    let heard = stage.client.until("the message", |frame| {
+    let fired = stage.client.until("the message", |frame| {
         (frame["type"] == "demo.skill:soon").then(|| frame.clone())
     });
-    assert_eq!(heard["data"]["n"], "demo.skill:soon", "{heard}");
-    let listed = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
-    assert_eq!(listed, json!({}));
+    assert_eq!(fired["data"]["n"], "demo.skill:soon", "{fired}");
+    let list = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
+    assert_eq!(list, json!({}));
     // A skill has as many as any other asker.
     for number in 0..25 {
         let name = format!("demo.skill:{number}");
@@ -391,8 +389,8 @@ fn messages_survive_a_killed_door_and_are_sent_once() {
             .client
             .send(SCHEDULE_EVENT, &message(&name, in_seconds(600.0)));
     }
-    let listed = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
-    assert_eq!(listed.as_object().map(serde_json::Map::len), Some(20), "{listed}");
+    let list = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
+    assert_eq!(list.as_object().map(serde_json::Map::len), Some(20), "{list}");
 }
 
 /// A stop holds for what is said to OVOS later, too; a reminder of a skill is sent all the same.
@@ -408,15 +406,15 @@ fn what_is_said_later_is_suspended_by_a_stop_and_a_reminder_is_not() {
             let data = json!({
                 "event": event, "time": in_seconds(3.0), "repeat": 60, "data": {"utterances": ["wave"]},
             });
-            let asked = json!({"type": SCHEDULE_EVENT, "data": data, "context": {"skill_id": skill}});
-            stage.client.send_text(&asked.to_string());
+            let request = json!({"type": SCHEDULE_EVENT, "data": data, "context": {"skill_id": skill}});
+            stage.client.send_text(&request.to_string());
         }
         // The bounds of a message hold for its change, too.
         for (length, is_taken) in [(100, true), (17_000, false)] {
             let update = json!({"event": "demo.skill:tea", "data": {"n": "x".repeat(length)}});
             stage.client.send(UPDATE_EVENT, &update);
-            let listed = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
-            let kept = listed["demo.skill:tea"][0][2]["n"].as_str().map(str::len);
+            let list = stage.client.ask(LIST_EVENTS, &json!({}))["scheduled_events"].clone();
+            let kept = list["demo.skill:tea"][0][2]["n"].as_str().map(str::len);
             assert_eq!(kept == Some(length), is_taken, "{length}: {kept:?}");
         }
         stage.client.send(topic, &json!({}));

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use crate::support::client::Client;
 use crate::support::process::{DEADLINE, Process, free_port};
 use crate::support::scene::Scene;
-use crate::support::service::BusKind;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 
@@ -66,9 +65,7 @@ fn until_listening(port: u16) {
 fn a_door_is_started_watched_and_ended_with_the_service() {
     let port = free_port();
     let scene = scene(port);
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let mut service = scene.service(&mut client);
+    let (_bus, mut service, mut client) = scene.open();
     let first = until_door(&mut client, "process", |door| pid_of(door).is_some());
     assert_eq!((&first["name"], &first["restarts"]), (&json!("mcp"), &json!(0)));
     until_listening(port);
@@ -103,9 +100,7 @@ fn a_door_that_is_enabled_is_started_with_the_service() {
         String::from_utf8(out.stdout).unwrap()
     };
     assert!(run("enable").contains("console: switched on"));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let (_bus, service, mut client) = scene.open();
     let door = until_door(&mut client, "process", |door| pid_of(door).is_some());
     assert_eq!(door["name"], "console");
     // Its token is in no log.
@@ -118,9 +113,7 @@ fn a_door_that_ends_again_and_again_is_given_up_and_costs_the_service_nothing() 
     // The port is taken, so the door cannot listen.
     let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let scene = scene(taken.local_addr().unwrap().port());
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let (_bus, service, mut client) = scene.open();
     let door = until_door(&mut client, "end", |door| {
         door["restarts"] == 4 && door["pid"].is_null()
     });

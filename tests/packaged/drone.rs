@@ -194,15 +194,15 @@ fn a_mission_is_flown_over_the_bus_alone() {
     let file = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
     stage.until("the answer to disarm in the run log", |_| {
         let text = std::fs::read_to_string(&file).unwrap();
-        let answered = |line: &str| line.contains("\"answer\"") && line.contains("\"disarm\"");
-        text.lines().any(answered)
+        let is_disarm_answer = |line: &str| line.contains("\"answer\"") && line.contains("\"disarm\"");
+        text.lines().any(is_disarm_answer)
     });
     let text = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let told: Vec<&str> = lines
+    let lines: Vec<&str> = lines
         .iter()
         .filter(|line| line["kind"] == "answer")
         .filter_map(|line| line["tool"].as_str())
@@ -217,7 +217,7 @@ fn a_mission_is_flown_over_the_bus_alone() {
         "rtl",
         "disarm",
     ];
-    assert!(told.ends_with(&story), "{told:?}");
+    assert!(lines.ends_with(&story), "{lines:?}");
 }
 
 #[test]

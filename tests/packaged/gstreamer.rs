@@ -267,16 +267,16 @@ fn faulty(folder: &Path) -> Option<PathBuf> {
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let known = Command::new("gst-inspect-1.0")
+    let inspection = Command::new("gst-inspect-1.0")
         .arg("faultycrash")
         .env("GST_PLUGIN_PATH", &elements)
         .env("GST_REGISTRY", elements.join("registry"))
         .output()
         .ok()?;
     assert!(
-        known.status.success(),
+        inspection.status.success(),
         "{}",
-        String::from_utf8_lossy(&known.stderr)
+        String::from_utf8_lossy(&inspection.stderr)
     );
     Some(elements)
 }

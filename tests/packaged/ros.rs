@@ -4,7 +4,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use crate::robot::peers::domain;
-use crate::robot::ros_base::{base, told};
+use crate::robot::ros_base::{base, velocities};
 use crate::support::client::Client;
 use crate::support::scene::{Scene, ready};
 use crate::support::service::{BusKind, plugins_with};
@@ -39,7 +39,10 @@ fn what_the_graph_was_told_is_ended_when_the_toolbox_is_killed() {
     base.until("\"goal\"");
     kill_process(pid(&toolbox(&mut client, "ros")).unwrap(), Signal::KILL).unwrap();
     base.wait("zero last", |_| {
-        told(&base).last().filter(|(_, speed)| *speed == 0.0).map(|_| ())
+        velocities(&base)
+            .last()
+            .filter(|(_, speed)| *speed == 0.0)
+            .map(|_| ())
     });
     base.until("\"canceled\"");
     for call_id in ["drive", "goal"] {

@@ -71,7 +71,7 @@ fn a_check_uses_the_environment_of_the_section_with_the_files_name() {
     let fixtures = FixtureFolder::new();
     let path = fixtures.build_as("needy", "needs_environment", &[("ID", "\"needy\"")]);
     let config = fixtures.path().join("mycroft.conf");
-    for (env, code, said) in [
+    for (env, code, expected) in [
         (r#"{}"#, 1, "where is ROS"),
         (r#"{"AMENT_PREFIX_PATH": "/opt/ros/humble"}"#, 0, "needy"),
         (
@@ -91,8 +91,8 @@ fn a_check_uses_the_environment_of_the_section_with_the_files_name() {
             .arg(&path)
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&ended.stdout);
-        assert_eq!(ended.status.code(), Some(code), "{env}: {told}");
-        assert!(told.contains(said), "{env}: {told}");
+        let output = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.status.code(), Some(code), "{env}: {output}");
+        assert!(output.contains(expected), "{env}: {output}");
     }
 }

@@ -230,8 +230,8 @@ fn crashes_of_others_lose_nothing_of_testbed() {
     let stage = Stage::new();
     let port = stage.scene.port;
     let mut client = Client::connect(port);
-    let begun = statuses(&mut client)["testbed"].clone();
-    assert_eq!(begun["isolation"], "process");
+    let before = statuses(&mut client)["testbed"].clone();
+    assert_eq!(before["isolation"], "process");
 
     let rounds = repeated("CRASHES", 20);
     let enough =
@@ -266,7 +266,7 @@ fn crashes_of_others_lose_nothing_of_testbed() {
         }
     }
     let now = statuses(&mut client);
-    let same = |key: &str| assert_eq!(now["testbed"][key], begun[key], "{key}\n{}", stage.service.log());
+    let same = |key: &str| assert_eq!(now["testbed"][key], before[key], "{key}\n{}", stage.service.log());
     ["pid", "generation", "restarts"].into_iter().for_each(same);
     let total: usize = made.iter().sum();
     assert!(total > 0);

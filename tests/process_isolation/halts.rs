@@ -44,7 +44,7 @@ async fn no_gentle_halt_comes_after_an_emergency_halt_until_the_resume() {
     let fixtures = FixtureFolder::new();
     let (toolbox, _) = fixtures.open("notes_halts").await;
     for round in 1..=ROUNDS {
-        let begun = toolbox.start(RunId(round), action("slow", round), None);
+        let run = toolbox.start(RunId(round), action("slow", round), None);
         let orders: &[bool] = match round % 3 {
             0 => &[false, true],
             1 => &[true, false],
@@ -56,7 +56,7 @@ async fn no_gentle_halt_comes_after_an_emergency_halt_until_the_resume() {
         for word in within(futures_util::future::join_all(halts)).await {
             word.unwrap();
         }
-        drop(begun);
+        drop(run);
         // Answered after the start has returned, when the halts that are repeated then have been called.
         within(toolbox.may_close()).await.unwrap();
         within(toolbox.resume()).await.unwrap();

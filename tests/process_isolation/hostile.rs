@@ -205,10 +205,10 @@ async fn the_process_gets_only_the_environment_that_it_needs() {
         .collect();
     assert!(names.iter().any(|name| name == "ROBOT") && names.iter().any(|name| name == "PATH"));
     // The variable of the section, and those that a program needs to find its files and to use the user's language.
-    let known = "ROBOT HOME LANG LANGUAGE LD_LIBRARY_PATH LOGNAME PATH RUST_BACKTRACE TMPDIR TZ USER \
+    let allowed = "ROBOT HOME LANG LANGUAGE LD_LIBRARY_PATH LOGNAME PATH RUST_BACKTRACE TMPDIR TZ USER \
                  XDG_CONFIG_HOME XDG_DATA_HOME XDG_RUNTIME_DIR";
     let foreign = |name: &&String| {
-        !name.is_empty() && !name.starts_with("LC_") && !known.split(' ').any(|known| known == *name)
+        !name.is_empty() && !name.starts_with("LC_") && !allowed.split(' ').any(|allowed| allowed == *name)
     };
     assert_eq!(names.iter().find(foreign), None, "{names:?}");
 
@@ -226,7 +226,7 @@ async fn the_process_gets_only_the_environment_that_it_needs() {
     let foreign = |file: &&String| {
         !["socket:", "pipe:", "anon_inode:", "/dev/null"]
             .iter()
-            .any(|known| file.starts_with(known))
+            .any(|allowed| file.starts_with(allowed))
     };
     assert_eq!(files.iter().find(foreign), None, "{files:?}");
 

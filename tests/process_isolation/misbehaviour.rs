@@ -28,7 +28,7 @@ async fn content_arrives_beside_the_output_and_what_is_none_does_no_harm() {
         "there is no folder"
     );
     let toolbox = toolbox.with_content_dir(folder.to_str().map(str::to_owned));
-    let shown = |output: Value, content: Value| RunResult::Shown {
+    let result = |output: Value, content: Value| RunResult::Shown {
         output,
         content: content.as_array().unwrap().clone(),
     };
@@ -47,10 +47,10 @@ async fn content_arrives_beside_the_output_and_what_is_none_does_no_harm() {
     }
     let files = std::fs::read_dir(&folder).unwrap().count();
     assert_eq!(files, 2, "each run has a file of its own");
-    assert_eq!(run(&toolbox, 4, "nothing").await, shown(json!(1), json!([])));
+    assert_eq!(run(&toolbox, 4, "nothing").await, result(json!(1), json!([])));
     assert_eq!(
         run(&toolbox, 5, "no_list").await,
-        shown(json!(1), json!([{"path": "a"}]))
+        result(json!(1), json!([{"path": "a"}]))
     );
     assert_eq!(error(run(&toolbox, 6, "beside_error").await), "E: m");
 }
@@ -230,8 +230,8 @@ async fn a_result_is_bounded_in_size_and_depth() {
 async fn floods_are_cut_and_hide_nothing_urgent() {
     let fixtures = FixtureFolder::new();
     let (toolbox, seen) = fixtures.open("floods").await;
-    let heard = Arc::new(AtomicUsize::new(0));
-    let sink = Arc::clone(&heard);
+    let count = Arc::new(AtomicUsize::new(0));
+    let sink = Arc::clone(&count);
     let progress = Arc::new(move |_| {
         sink.fetch_add(1, Ordering::Relaxed);
     });
@@ -241,7 +241,7 @@ async fn floods_are_cut_and_hide_nothing_urgent() {
     let events = (seen.count("noise") + seen.count("backend")) as u64;
     assert_eq!(events + counts.dropped_events, 200_000);
     assert_eq!(
-        heard.load(Ordering::Relaxed) as u64 + counts.dropped_progress,
+        count.load(Ordering::Relaxed) as u64 + counts.dropped_progress,
         100_000
     );
     assert!(

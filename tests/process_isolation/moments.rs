@@ -125,9 +125,9 @@ fn kept_from_us(over: &AtomicBool) -> Duration {
     const TICK: Duration = Duration::from_millis(5);
     let mut kept = Duration::ZERO;
     while !over.load(Ordering::SeqCst) {
-        let begun = Instant::now();
+        let start = Instant::now();
         thread::park_timeout(TICK);
-        kept += begun.elapsed().saturating_sub(TICK + Duration::from_millis(1));
+        kept += start.elapsed().saturating_sub(TICK + Duration::from_millis(1));
     }
     kept
 }

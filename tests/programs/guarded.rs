@@ -69,9 +69,9 @@ fn begin(scene: &mut Scene, id: &str, tool: &str, args: &Value, seen: &str) {
 
 /// Stops a toolbox, and returns the answer and how long that took.
 fn stop(scene: &mut Scene, id: &str) -> (Value, Duration) {
-    let begun = Instant::now();
+    let start = Instant::now();
     let stopped = scene.client.ask("ovos.tools.stop", &json!({ "toolbox_id": id }));
-    (stopped["toolboxes"][0].clone(), begun.elapsed())
+    (stopped["toolboxes"][0].clone(), start.elapsed())
 }
 
 fn answer(scene: &mut Scene) -> Value {

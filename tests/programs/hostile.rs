@@ -262,10 +262,10 @@ fn a_program_that_misbehaves_costs_itself_only() {
 /// Fails if the program that behaves does not answer.
 #[track_caller]
 fn served(scene: &mut Scene) {
-    let begun = Instant::now();
+    let start = Instant::now();
     let answer = scene.call("good", "poke");
     assert_eq!(answer["result"], json!({ "poked": true }), "{answer}");
-    let took = begun.elapsed();
+    let took = start.elapsed();
     assert!(took < Duration::from_secs(5), "it was answered after {took:?}");
 }
 
@@ -295,11 +295,11 @@ fn a_program_that_does_not_halt_is_ended_and_its_toolbox_latched() {
         scene.client.until_answered([&name.to_owned()]);
         let answer = scene.client.only_answer(name).to_string();
         assert!(answer.contains("error"), "{name}: {answer}");
-        let shown = scene.until(name, "a restart", |toolbox| {
+        let toolbox_row = scene.until(name, "a restart", |toolbox| {
             toolbox["generation"] == 2 && toolbox["state"] == "ready"
         });
-        assert_eq!(shown["latched"], true, "{name}: {shown}");
-        let death = shown["last_death"].as_str().unwrap();
+        assert_eq!(toolbox_row["latched"], true, "{name}: {toolbox_row}");
+        let death = toolbox_row["last_death"].as_str().unwrap();
         assert!(
             death.contains("it did not answer a halt within 200 ms"),
             "{name}: {death}"

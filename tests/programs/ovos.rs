@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use crate::support::client::Client;
 use crate::support::process::Process;
 use crate::support::python::{audio_python, skills_python, stable_python};
-use crate::support::scene::{Scene, ready};
-use crate::support::service::BusKind;
+use crate::support::scene::Scene;
 
 /// A session in which someone speaks.
 const SESSION: &str = "kitchen";
@@ -42,10 +41,7 @@ impl Stage {
                 "PHAL": { "ovos-phal-plugin-tools": { "testbed": { "tools": { "deny": ["ask"] } } } },
             }),
         );
-        let bus = scene.bus(BusKind::Embedded);
-        let mut client = Client::connect(scene.port);
-        let mut service = scene.service_started(&[]);
-        ready(&mut service, &mut client);
+        let (bus, service, client) = scene.open();
         Self {
             scene,
             client,
@@ -96,8 +92,8 @@ impl Stage {
 #[test]
 fn where_nothing_answers_nothing_is_said_to_be_done() {
     let mut stage = Stage::new();
-    let listed = stage.client.ask("ovos.tools.list", &json!({}));
-    let tools = listed["tools"].as_array().unwrap();
+    let list = stage.client.ask("ovos.tools.list", &json!({}));
+    let tools = list["tools"].as_array().unwrap();
     let mut tools: Vec<String> = tools
         .iter()
         .filter(|tool| tool["toolbox_id"] == "ovos")
@@ -152,8 +148,8 @@ fn the_published_audio_service_speaks_and_each_outcome_is_what_it_did() {
         let mut device = stage.device(python);
         let spoken = stage.good("speak", &json!({"text": "Good morning.", "lang": "en-US"}));
         assert_eq!(spoken, json!({"outcome": "spoken", "text": "Good morning."}));
-        let begun = stage.good("speak", &json!({"text": "Good night.", "wait": false}));
-        assert_eq!(begun["outcome"], "begun");
+        let speech = stage.good("speak", &json!({"text": "Good night.", "wait": false}));
+        assert_eq!(speech["outcome"], "begun");
         let announced = stage.good("announce", &json!({"text": "Dinner."}));
         assert_eq!(
             announced,
@@ -171,8 +167,8 @@ fn the_published_audio_service_speaks_and_each_outcome_is_what_it_did() {
             .iter()
             .map(|one| (&one["session_id"], &one["outcome"]))
             .collect();
-        let (begun, sent) = (json!("begun"), json!("sent"));
-        assert_eq!(outcomes, [(&json!("default"), &begun), (&json!(SESSION), &sent)]);
+        let (speech, sent) = (json!("begun"), json!("sent"));
+        assert_eq!(outcomes, [(&json!("default"), &speech), (&json!(SESSION), &sent)]);
         let request = json!({"name": "speak", "args": {"text": "Hello."}, "toolbox_id": "ovos"});
         let answer = satellite.ask("ovos.tools.invoke", &request);
         assert_eq!(answer["result"]["outcome"], sent, "{answer}");
@@ -182,8 +178,8 @@ fn the_published_audio_service_speaks_and_each_outcome_is_what_it_did() {
             (&playing["player"], &playing["state"]),
             (&json!("ovos-audio"), &Value::Null)
         );
-        let told = stage.good("control_media", &json!({"action": "pause"}));
-        assert_eq!(told["confirmed"], false);
+        let answer = stage.good("control_media", &json!({"action": "pause"}));
+        assert_eq!(answer["confirmed"], false);
     }
 }
 
@@ -239,8 +235,8 @@ fn the_published_player_is_believed_when_it_plays_and_not_before() {
         let playing = stage.call("now_playing", &json!({}));
         (playing["result"]["state"] == "stopped").then_some(())
     });
-    let told = json!({"uri": "https://radio.example/live", "name": "Radio"});
-    let error = stage.bad("play_media", &told);
+    let track = json!({"uri": "https://radio.example/live", "name": "Radio"});
+    let error = stage.bad("play_media", &track);
     assert!(
         error.contains("StateError: ovos-media was told to play it"),
         "{error}"

@@ -284,8 +284,8 @@ fn crates_for_authors_need_no_newer_rust_than_they_say() {
     let packages = by_id(&metadata["packages"]);
     let nodes = by_id(&metadata["resolve"]["nodes"]);
     let rust = |package: &Value| -> Vec<u32> {
-        let said = package["rust_version"].as_str().unwrap_or("1");
-        let mut parts: Vec<u32> = said.split('.').filter_map(|part| part.parse().ok()).collect();
+        let version = package["rust_version"].as_str().unwrap_or("1");
+        let mut parts: Vec<u32> = version.split('.').filter_map(|part| part.parse().ok()).collect();
         parts.resize(3, 0);
         parts
     };
@@ -493,7 +493,7 @@ fn toolboxes_depend_on_the_sdk_alone() {
 #[test]
 fn the_sdk_is_not_built_with_panic_abort() {
     let scratch = tempfile::tempdir().expect("a folder for what rustc writes");
-    let said = |panic: &str| {
+    let output = |panic: &str| {
         let mut rustc = Command::new("rustc");
         rustc.args([
             "--edition",
@@ -516,8 +516,8 @@ fn the_sdk_is_not_built_with_panic_abort() {
         String::from_utf8_lossy(&out.stderr).into_owned()
     };
     let refusal = "a toolbox must be built with panic = ";
-    assert!(said("abort").contains(refusal), "{}", said("abort"));
-    assert!(!said("unwind").contains(refusal));
+    assert!(output("abort").contains(refusal), "{}", output("abort"));
+    assert!(!output("unwind").contains(refusal));
 }
 
 /// Libraries are bound at once and locally, and never unloaded.

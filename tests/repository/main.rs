@@ -8,6 +8,7 @@
 
 mod dependencies;
 mod licences;
+mod links;
 mod readme;
 mod skips;
 #[path = "../support/lib.rs"]

@@ -71,12 +71,12 @@ fn the_readme_is_short() {
 #[test]
 fn every_page_is_in_the_index() {
     let index = checkout().join("docs/index.md");
-    let listed: Vec<PathBuf> = links(&index);
+    let pages: Vec<PathBuf> = links(&index);
     for entry in std::fs::read_dir(checkout().join("docs")).unwrap() {
         let page = entry.unwrap().path();
         let is_page = page.extension().is_some_and(|ending| ending == "md") || page.is_dir();
         assert!(
-            !is_page || page == index || listed.contains(&page),
+            !is_page || page == index || pages.contains(&page),
             "docs/index.md does not list {}",
             page.display()
         );
@@ -160,24 +160,24 @@ fn the_door_to_copy_serves_lines() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let said = serve("hello {\"name\": \"Ada\"}\nfly\nhello Ada\n");
+    let output = serve("hello {\"name\": \"Ada\"}\nfly\nhello Ada\n");
     for expected in [
         r#"{"tool":"hello","failed":false,"answer":{"greeting":"Hello, Ada!"}}"#,
         "there is no such tool",
         "expected a JSON object after the name",
     ] {
-        assert!(said.contains(expected), "{expected}: {said}");
+        assert!(output.contains(expected), "{expected}: {output}");
     }
     // Its stdin ends while the arm waves.
-    let said = serve("wave {\"arm\": \"left\"}\n");
+    let output = serve("wave {\"arm\": \"left\"}\n");
     assert!(
-        said.contains(r#""failed":true"#) && said.contains("ancel"),
-        "{said}"
+        output.contains(r#""failed":true"#) && output.contains("ancel"),
+        "{output}"
     );
-    let said = serve("emergency_stop\n");
+    let output = serve("emergency_stop\n");
     assert!(
-        said.contains(r#"{"tool":"emergency_stop","failed":false"#),
-        "{said}"
+        output.contains(r#"{"tool":"emergency_stop","failed":false"#),
+        "{output}"
     );
     let status = run(&sandbox, "ovos-tools status");
     assert!(status.contains("robot is in emergency stop"), "{status}");
@@ -369,11 +369,11 @@ fn every_topic_is_documented() {
     for (row, topic) in rows.iter().filter_map(|row| Some((row, row.split('`').nth(1)?))) {
         // A placeholder stands for the id of a toolbox.
         let kind = topic.replace("<toolbox_id>", "math");
-        let answered = ovos_tools::api::Topic::of(&kind, false).is_some()
+        let is_served = ovos_tools::api::Topic::of(&kind, false).is_some()
             || ovos_tools::api::Urgent::of(&kind).is_some();
         let described = schemas.contains_key(topic) || topic == client::topic::SCHEDULE.name();
         assert!(
-            answered || described,
+            is_served || described,
             "docs/bus.md describes {topic}, which is no topic"
         );
         for link in row

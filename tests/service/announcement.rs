@@ -17,7 +17,7 @@ fn systemd_is_told_when_it_is_ready_and_when_it_goes() {
     let address = scene.sandbox.path("notify");
     let socket = UnixDatagram::bind(&address).unwrap();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
-    let heard = || {
+    let next_word = || {
         let mut text = [0; 4096];
         let length = socket.recv(&mut text).expect("a word to systemd");
         String::from_utf8_lossy(&text[..length]).into_owned()
@@ -26,13 +26,13 @@ fn systemd_is_told_when_it_is_ready_and_when_it_goes() {
     let args = ["serve", "--plugins", plugins.to_str().unwrap()];
     let mut service = scene.ours_with("service", &args, &[("NOTIFY_SOCKET", address.to_str().unwrap())]);
 
-    let first = heard();
+    let first = next_word();
     assert!(first.lines().any(|line| line == "READY=1"), "{first:?}");
     service.until("its toolboxes", |service| {
         service.output().contains("testbed").then_some(())
     });
     service.signal(Signal::TERM);
-    let second = heard();
+    let second = next_word();
     assert!(second.lines().any(|line| line == "STOPPING=1"), "{second:?}");
     assert!(service.end_within(DEADLINE).success(), "{}", service.log());
 }
@@ -40,9 +40,7 @@ fn systemd_is_told_when_it_is_ready_and_when_it_goes() {
 #[test]
 fn a_second_service_is_refused_and_the_first_does_not_notice() {
     let scene = Scene::new(&json!({}));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let mut first = scene.service(&mut client);
+    let (_bus, mut first, mut client) = scene.open();
     let file = scene.sandbox.path("state/ovos-tools/service.pid");
     let named = format!("{}\n{}\n", first.pid(), scene.url());
     assert_eq!(fs::read_to_string(&file).unwrap(), named);
@@ -50,9 +48,9 @@ fn a_second_service_is_refused_and_the_first_does_not_notice() {
     let plugins = testbed_plugins();
     let mut second = scene.ours("second", &["serve", "--plugins", plugins.to_str().unwrap()]);
     assert_eq!(second.end_within(DEADLINE).code(), Some(5), "{}", second.log());
-    let said = second.output();
+    let output = second.output();
     for part in [format!("process {}", first.pid()), "state_dir".to_owned()] {
-        assert!(said.contains(&part), "no {part:?} in {said}");
+        assert!(output.contains(&part), "no {part:?} in {output}");
     }
     assert_eq!(
         fs::read_to_string(&file).unwrap(),

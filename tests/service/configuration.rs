@@ -161,13 +161,13 @@ fn a_forbidden_tool_cannot_be_a_step_of_another_tool() {
         let call = json!({ "name": "delegate", "args": { "tool": tool } });
         let planned = stage.client.ask("ovos.tools.plan", &call);
         let ran = stage.client.ask("ovos.tools.invoke", &call);
-        let said = error.map_or(Value::Null, Value::from);
+        let reason = error.map_or(Value::Null, Value::from);
         assert_eq!(
             (&planned["error"], &ran["error"]),
-            (&said, &said),
+            (&reason, &reason),
             "{testbed} {tool}"
         );
-        assert_eq!(ran["result"]["success"] == true, said.is_null(), "{ran}");
+        assert_eq!(ran["result"]["success"] == true, reason.is_null(), "{ran}");
     }
     assert_eq!(
         stage.client.invoke("count_marks", &json!({}))["result"]["marks"],
@@ -199,9 +199,9 @@ fn a_broken_file_changes_nothing() {
         .configure(&json!({ "max_calls": -1 }), &greets("good day"));
     stage.client.send("configuration.updated", &json!({}));
     until_logged(&mut stage.service, "the changed configuration is not used");
-    let said = stage.service.output();
+    let output = stage.service.output();
     for part in [conf.to_str().unwrap(), "max_calls", "-1"] {
-        assert!(said.contains(part), "no {part:?} in\n{said}");
+        assert!(output.contains(part), "no {part:?} in\n{output}");
     }
     stage.client.ask("ovos.tools.reload", &json!({}));
     assert_eq!(
@@ -253,11 +253,11 @@ fn a_cleared_patch_leaves_the_log_level_of_the_files() {
     stage.scene.configure(&json!({ "max_calls": 8 }), &json!({}));
     stage.client.send("configuration.updated", &json!({}));
     until_logged(&mut stage.service, line);
-    let said = stage.service.output();
+    let output = stage.service.output();
     assert_eq!(
-        said.matches(line).count(),
+        output.matches(line).count(),
         1,
-        "the patch hid the first line:\n{said}"
+        "the patch hid the first line:\n{output}"
     );
 }
 
@@ -270,11 +270,11 @@ fn a_patch_never_reaches_our_section() {
     stage.client.send_text(&message.to_string());
     // The level of the same patch applies, so the whole patch has been read by then.
     until_debug(&mut stage.service, &mut stage.client);
-    let said = stage.service.output();
-    let warning = said
+    let output = stage.service.output();
+    let warning = output
         .lines()
         .find(|line| line.contains("ignored a configuration.patch"));
-    assert!(warning.is_some_and(|line| line.contains("mallory")), "{said}");
+    assert!(warning.is_some_and(|line| line.contains("mallory")), "{output}");
 
     stage.client.ask("ovos.tools.reload", &json!({}));
     assert_eq!(greeting(&mut stage.client), "hello");
@@ -290,9 +290,7 @@ fn a_patch_never_reaches_our_section() {
 #[test]
 fn rules_of_the_policy_are_in_force_after_a_reload() {
     let scene = Scene::new(&json!({}));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let _service = scene.service(&mut client);
+    let (_bus, _service, mut client) = scene.open();
     let file = scene.sandbox.path("config/mycroft/mycroft.conf");
     let add = json!({ "a": 1, "b": 2 });
     let rule = |decide: &str| json!([{ "tools": ["add"], "decide": decide, "reason": "so it is" }]);
@@ -405,7 +403,7 @@ fn a_packaged_simulator_is_off_until_it_is_asked_for() {
         (ran.status.code(), text)
     };
     let line = "`ovos-tools enable robot` turns it on";
-    let listed = |client: &mut Client| {
+    let is_listed = |client: &mut Client| {
         let list = client.ask("ovos.tools.list", &json!({}));
         list.to_string().contains("\"toolbox_id\":\"robot\"")
     };
@@ -413,7 +411,7 @@ fn a_packaged_simulator_is_off_until_it_is_asked_for() {
     let before = fs::read_to_string(&file).unwrap();
     let mut service = serve(&[]);
     ready(&mut service, &mut client);
-    assert!(!listed(&mut client));
+    assert!(!is_listed(&mut client));
     service.until("the ready line", |service| {
         service.output().contains("Try: ").then_some(())
     });
@@ -473,10 +471,10 @@ fn a_packaged_simulator_is_off_until_it_is_asked_for() {
         fs::read_to_string(file.with_extension("conf.before")).unwrap(),
         format!("// mine\n{text}")
     );
-    assert!(listed(&mut client));
+    assert!(is_listed(&mut client));
     let (code, said) = run(&["disable", "robot"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(!listed(&mut client), "{said}");
+    assert!(!is_listed(&mut client), "{said}");
     for (id, expected) in [
         (
             "robto",
@@ -522,7 +520,7 @@ fn a_packaged_simulator_is_off_until_it_is_asked_for() {
         ask(&scene, &own);
         let mut service = serve(args);
         ready(&mut service, &mut client);
-        assert!(listed(&mut client), "{what}");
+        assert!(is_listed(&mut client), "{what}");
         let status = client.ask("ovos.tools.status", &json!({}));
         assert_eq!(status["off"][0]["toolbox_id"], "ros", "{what}: {status:#}");
         let kept = status["warnings"]

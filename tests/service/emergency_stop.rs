@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::support::client::Client;
 use crate::support::process::{DEADLINE, Process};
 use crate::support::scene::{Scene, assert_still, from_first};
-use crate::support::service::BusKind;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -21,9 +20,7 @@ struct Stage {
 /// One call moves, two wait for it, and one does something that moves nothing.
 fn stage() -> Stage {
     let scene = Scene::new(&json!({}));
-    let bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let (bus, service, mut client) = scene.open();
     let calls = ["motion-0", "motion-1", "motion-2", "slow"]
         .map(str::to_owned)
         .to_vec();

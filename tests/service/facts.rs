@@ -164,9 +164,7 @@ fn a_call_is_recorded_step_by_step_for_its_owner_only() {
 #[test]
 fn secrets_and_long_arguments_are_not_recorded() {
     let scene = Scene::new(&json!({ "facts_hide": ["key", "*phrase*"] }));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let _service = scene.service(&mut client);
+    let (_bus, _service, mut client) = scene.open();
     let long = "x".repeat(17 << 10);
     let args = [
         json!({ "seconds": 0.0, "key": "Sesame1", "WLAN-Phrase": { "a": "Sesame1" } }),
@@ -182,13 +180,13 @@ fn secrets_and_long_arguments_are_not_recorded() {
         );
     }
     let last = until_answered(&scene, "d");
-    let shown = &last[0]["asked"]["request"]["args"];
+    let arguments = &last[0]["asked"]["request"]["args"];
     assert_eq!(
-        shown["bytes"].as_u64().unwrap(),
+        arguments["bytes"].as_u64().unwrap(),
         args[3].to_string().len() as u64,
-        "{shown}"
+        "{arguments}"
     );
-    assert_eq!(shown["sha256"].as_str().unwrap().len(), 64, "{shown}");
+    assert_eq!(arguments["sha256"].as_str().unwrap().len(), 64, "{arguments}");
     let lines = recorded(&scene);
     assert_eq!(
         of_call(&lines, "a")[0]["asked"]["request"]["args"]["key"],
@@ -252,22 +250,22 @@ fn the_facts_are_streamed_after_any_that_is_known() {
     let lines = live.until_answered("a");
     let start = lines[0]["start"]["id"].as_str().unwrap().to_owned();
     assert_consecutive(&lines);
-    let known = lines.last().unwrap()["number"].as_u64().unwrap();
+    let last = lines.last().unwrap()["number"].as_u64().unwrap();
     call(&mut stage, "b");
     live.until_answered("b");
-    let place = format!("{start}/{known}");
+    let place = format!("{start}/{last}");
     // Once from the record, with what happens then.
     let mut again = Stream::after(&stage.scene, Some(&place));
     call(&mut stage, "c");
     let lines = again.until_answered("c");
     assert_eq!(lines[0]["start"]["id"], start.as_str());
     assert_consecutive(&lines);
-    assert_eq!(numbers(&lines)[0], known + 1);
+    assert_eq!(numbers(&lines)[0], last + 1);
     assert_eq!(
         kinds(&of_call(&lines, "b")),
         "received policy planned wave action_started action_ended answered"
     );
-    let known = numbers(&lines).pop().unwrap();
+    let last = numbers(&lines).pop().unwrap();
 
     // The next run of the service has what the last one recorded.
     stage.service.kill();
@@ -277,7 +275,7 @@ fn the_facts_are_streamed_after_any_that_is_known() {
     assert_consecutive(&lines);
     let starts: Vec<&Value> = lines.iter().filter(|line| line.get("start").is_some()).collect();
     assert_eq!(starts.len(), 2, "{lines:#?}");
-    let after = format!("{start}/{known}");
+    let after = format!("{start}/{last}");
     let lines = Stream::after(&stage.scene, Some(&after)).until_answered("d");
     assert!(of_call(&lines, "c").is_empty(), "{lines:#?}");
 
@@ -348,14 +346,14 @@ fn holds_up_nothing(stage: &mut Stage, trouble: &str) {
     let end = Instant::now() + DEADLINE;
     loop {
         for _ in 0..50 {
-            let asked = Instant::now();
+            let start = Instant::now();
             let answer = stage.client.invoke("ping", &json!({ "ignored": text }));
-            longest = longest.max(asked.elapsed());
+            longest = longest.max(start.elapsed());
             assert!(answer.get("error").is_none(), "{answer}");
         }
         let status = stage.client.ask("ovos.tools.status", &json!({}));
-        let told = status["facts"]["trouble"].as_str().unwrap_or_default();
-        if told.contains(trouble) {
+        let reason = status["facts"]["trouble"].as_str().unwrap_or_default();
+        if reason.contains(trouble) {
             break;
         }
         assert!(
@@ -364,13 +362,13 @@ fn holds_up_nothing(stage: &mut Stage, trouble: &str) {
             status["facts"]
         );
     }
-    let asked = Instant::now();
+    let start = Instant::now();
     let stopped = stage.client.ask("ovos.tools.stop", &json!({}));
     assert_eq!(stopped["toolboxes"][0]["ok"], true, "{stopped}");
     assert!(
-        asked.elapsed() < PROMPT && longest < PROMPT,
+        start.elapsed() < PROMPT && longest < PROMPT,
         "{longest:?} {:?}",
-        asked.elapsed()
+        start.elapsed()
     );
 }
 
@@ -426,9 +424,7 @@ fn a_full_disk_delays_nothing_and_what_it_lost_is_told() {
 #[test]
 fn the_key_of_the_former_log_is_accepted_and_explained() {
     let scene = Scene::new(&json!({ "log_calls": true }));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let _service = scene.service(&mut client);
+    let (_bus, _service, _client) = scene.open();
     assert!(!scene.sandbox.path("state/ovos-tools/calls.jsonl").exists());
     let doctor = scene.ours("doctor", &["doctor"]).finish();
     assert!(

@@ -2,15 +2,12 @@
 
 use crate::support::client::Client;
 use crate::support::scene::{Scene, assert_still, from_first};
-use crate::support::service::BusKind;
 use serde_json::{Value, json};
 
 #[test]
 fn a_panic_costs_the_call_that_ran_into_it() {
     let scene = Scene::new(&json!({}));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let (_bus, service, mut client) = scene.open();
     let generation = |client: &mut Client| -> Value {
         let status = client.ask("ovos.tools.status", &json!({}));
         let toolboxes = status["toolboxes"].as_array().unwrap();

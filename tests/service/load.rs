@@ -11,7 +11,7 @@ use crate::support::client::Client;
 use crate::support::process::Process;
 use crate::support::python::{hive_python, node, python, script};
 use crate::support::scene::{Scene, assert_still, from_first, monotonic_ns, ready};
-use crate::support::service::{BusKind, testbed_plugins};
+use crate::support::service::testbed_plugins;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit, setrlimit};
 use serde_json::{Value, json};
 
@@ -23,9 +23,7 @@ const PROMPT: Duration = Duration::from_secs(10);
 #[test]
 fn a_thousand_slow_calls_delay_nothing() {
     let scene = Scene::new(&json!({}));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let (_bus, service, mut client) = scene.open();
     let calls: Vec<String> = (0..CALLS).map(|n| format!("slow-{n}")).collect();
     for call_id in &calls {
         client.call(call_id, "slow", &json!({ "seconds": 300 }));
@@ -45,14 +43,14 @@ fn a_thousand_slow_calls_delay_nothing() {
     ];
     for (topic, data) in &rows {
         for _ in 0..5 {
-            let asked = Instant::now();
+            let start = Instant::now();
             let answer = other.ask_within(topic, data, PROMPT);
             assert!(
                 answer.is_some(),
                 "{topic}: no answer within {PROMPT:?}\n{}",
                 service.log()
             );
-            assert!(asked.elapsed() < PROMPT, "{topic} took {:?}", asked.elapsed());
+            assert!(start.elapsed() < PROMPT, "{topic} took {:?}", start.elapsed());
         }
     }
 
@@ -118,10 +116,10 @@ fn idle_client(port: u16, stage: usize) -> Option<TcpStream> {
         2 => socket.write_all(head.as_bytes()),
         _ => socket.write_all(head.as_bytes()).and_then(|()| {
             // The header of a text frame of 20 MiB, its mask, and the beginning of its payload.
-            let mut begun = vec![0x81, 0xff];
-            begun.extend_from_slice(&(20_u64 << 20).to_be_bytes());
-            begun.resize(100_000, b'x');
-            socket.write_all(&begun)
+            let mut frame = vec![0x81, 0xff];
+            frame.extend_from_slice(&(20_u64 << 20).to_be_bytes());
+            frame.resize(100_000, b'x');
+            socket.write_all(&frame)
         }),
     };
     Some(socket)
@@ -238,8 +236,8 @@ fn a_service_without_a_free_descriptor_stops_from_its_reserve() {
     scene.until_moving("motion");
     // They fill the holes among the descriptors that the service opened at its start, the reserve with them.
     let _idle: Vec<TcpStream> = (0..100).filter_map(|_| idle_client(scene.port, 2)).collect();
-    let answered = client.ask_within("ovos.tools.status", &json!({}), PROMPT);
-    assert!(answered.is_some(), "{}", service.log());
+    let status = client.ask_within("ovos.tools.status", &json!({}), PROMPT);
+    assert!(status.is_some(), "{}", service.log());
 
     exhaust(pid);
     kill_process(testbed, Signal::KILL).unwrap();
@@ -260,12 +258,12 @@ fn a_service_without_a_free_descriptor_stops_from_its_reserve() {
     // The bus ends an idle client for the new one, and not the new one itself.
     exhaust(pid);
     let mut command = scene.sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
-    let said = command.arg("stop").output().unwrap();
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let output = command.arg("stop").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text.lines().find(|line| line.contains("testbed_dup"));
     assert!(
         line.is_some_and(|line| line.contains("stopped")),
-        "{said:?}\n{}",
+        "{output:?}\n{}",
         service.log()
     );
 
@@ -285,20 +283,21 @@ fn clients_of_every_kind_connect_and_no_web_page_does() {
         return;
     };
     let scene = Scene::new(&json!({}));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let (_bus, service, _client) = scene.open();
     let (url, host) = (scene.url(), format!("127.0.0.1:{}", scene.port));
 
     let mut node = node("bus_clients.mjs", &scene.sandbox).unwrap();
     node.arg(&host);
-    let said = Process::start("node", &scene.sandbox, node).finish();
-    assert!(said.contains("the clients of Node have their answers"), "{said}");
-
-    let said = script("bus_origins.py", &[&url, &host], &scene.sandbox).finish();
+    let output = Process::start("node", &scene.sandbox, node).finish();
     assert!(
-        said.contains("the clients of Python have their answers"),
-        "{said}"
+        output.contains("the clients of Node have their answers"),
+        "{output}"
+    );
+
+    let output = script("bus_origins.py", &[&url, &host], &scene.sandbox).finish();
+    assert!(
+        output.contains("the clients of Python have their answers"),
+        "{output}"
     );
 
     let mut satellite = scene.sandbox.command(hive);
@@ -307,10 +306,10 @@ fn clients_of_every_kind_connect_and_no_web_page_does() {
         .arg("-u")
         .arg(scripts.join("hive_satellite.py"))
         .arg(&url);
-    let said = Process::start("satellite", &scene.sandbox, satellite).finish();
+    let output = Process::start("satellite", &scene.sandbox, satellite).finish();
     assert!(
-        said.contains("the satellite has its answer"),
-        "{said}\n{}",
+        output.contains("the satellite has its answer"),
+        "{output}\n{}",
         service.log()
     );
 }
@@ -322,9 +321,7 @@ fn a_list_that_is_too_large_is_had_in_pages() {
     let section = json!({"ovos-phal-plugin-tools": {"testbed": {"grown": 400}}});
     let top = json!({ "websocket": {"max_msg_size": 0.0625}, "PHAL": section });
     scene.configure(&json!({}), &top);
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let _service = scene.service(&mut client);
+    let (_bus, _service, mut client) = scene.open();
     for topic in [
         "ovos.tools.list",
         "ovos.tools.export",
@@ -343,13 +340,13 @@ fn a_list_that_is_too_large_is_had_in_pages() {
         "{reloaded}"
     );
 
-    let listed = |args: &[&str]| -> Value {
-        let said = scene.ours("list", args).finish();
-        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+    let list = |args: &[&str]| -> Value {
+        let output = scene.ours("list", args).finish();
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"))
     };
-    let count = |listed: &Value| listed["tools"].as_array().unwrap().len();
-    let all = listed(&["list", "--json"]);
+    let count = |list: &Value| list["tools"].as_array().unwrap().len();
+    let all = list(&["list", "--json"]);
     assert!(count(&all) > 400, "{}", count(&all));
     assert!(all.get("next_cursor").is_none());
-    assert!(count(&listed(&["export", "mcp", "--json"])) > 400);
+    assert!(count(&list(&["export", "mcp", "--json"])) > 400);
 }

@@ -1,17 +1,13 @@
 //! First come, first served: calls that one client sends back to back run in the order in which they were sent.
 
-use crate::support::client::Client;
 use crate::support::scene::Scene;
-use crate::support::service::BusKind;
 use serde_json::json;
 
 #[test]
 fn calls_of_one_client_on_one_arm_keep_their_order() {
     let scene = Scene::new(&json!({}));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let _service = scene.service(&mut client);
-    let mut asked = Vec::new();
+    let (_bus, _service, mut client) = scene.open();
+    let mut requests = Vec::new();
     for round in 0..20 {
         let calls: Vec<String> = (0..8).map(|n| format!("burst-{round}-{n}")).collect();
         for call_id in &calls {
@@ -22,7 +18,7 @@ fn calls_of_one_client_on_one_arm_keep_their_order() {
             );
         }
         client.until_answered(&calls);
-        asked.extend(calls);
+        requests.extend(calls);
     }
     let mut ran: Vec<String> = Vec::new();
     for motor in scene.motors() {
@@ -31,5 +27,5 @@ fn calls_of_one_client_on_one_arm_keep_their_order() {
             ran.push(call_id);
         }
     }
-    assert_eq!(ran, asked);
+    assert_eq!(ran, requests);
 }

@@ -117,9 +117,7 @@ fn a_new_copy_has_not_reported_its_backend() {
         scene.configure(&json!({}), &testbed);
     };
     silent(json!({}));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let _service = scene.service(&mut client);
+    let (_bus, _service, mut client) = scene.open();
     let testbed = |client: &mut Client| -> Value {
         let status = client.ask("ovos.tools.status", &json!({}));
         let toolboxes = status["toolboxes"].as_array().unwrap();
@@ -323,11 +321,11 @@ fn a_reload_names_the_tools_whose_names_became_ambiguous() {
     let reloaded = client.ask("ovos.tools.reload", &json!({ "detail": true }));
     let of_testbed = "`dup` is called `testbed__dup`: testbed_dup also has a tool with this name";
     let of_other = "`dup` is called `testbed_dup__dup`: testbed also has a tool with this name";
-    let told = [
+    let reports = [
         format!("testbed: {of_testbed}"),
         format!("testbed_dup: {of_other}"),
     ];
-    assert_eq!(reloaded["renamed"], json!(told), "{reloaded}");
+    assert_eq!(reloaded["renamed"], json!(reports), "{reloaded}");
     assert_eq!(renamed(&mut client), json!([of_testbed]));
     let reloaded = client.ask("ovos.tools.reload", &json!({ "detail": true }));
     assert_eq!(reloaded.get("renamed"), None, "nothing is new");

@@ -7,7 +7,6 @@ mod steps;
 use crate::support::client::Client;
 use crate::support::process::Process;
 use crate::support::scene::Scene;
-use crate::support::service::BusKind;
 use serde_json::{Value, json};
 
 const RUN: &str = "ovos.tools.run";
@@ -27,9 +26,7 @@ fn stage() -> Stage {
 fn stage_with(keys: &Value, top: &Value) -> Stage {
     let scene = Scene::new(keys);
     scene.configure(keys, top);
-    let bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let (bus, service, client) = scene.open();
     Stage {
         client,
         scene,

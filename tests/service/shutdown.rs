@@ -22,9 +22,7 @@ fn moves() -> Value {
 
 /// A motion under way, one that waits for it, and two hundred calls of `slow`.
 fn busy(scene: &Scene) -> (Process, Client, Process, Vec<String>) {
-    let bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let (bus, service, mut client) = scene.open();
     let calls = fill(scene, &mut client);
     (bus, client, service, calls)
 }
@@ -62,10 +60,10 @@ fn ends_in_order(signal: Signal) {
     for call_id in &calls {
         let answer = client.only_answer(call_id);
         let moved = answer["result"]["success"] == false;
-        let said = answer["error"]
+        let error = answer["error"]
             .as_str()
             .is_some_and(|error| error.contains("the service is shutting down"));
-        assert!(moved || said, "{call_id}: {answer}");
+        assert!(moved || error, "{call_id}: {answer}");
     }
     assert_halted(&scene.motors());
     // Nothing was interrupted, so the next service latches nothing.
@@ -138,9 +136,7 @@ fn its_own_bus_goes_last() {
 #[test]
 fn a_machine_that_rests_slowly_is_waited_for() {
     let scene = Scene::new(&json!({ "settle_ms": 9000 }));
-    let bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let mut service = scene.service(&mut client);
+    let (bus, mut service, mut client) = scene.open();
     let slow = json!({ "step_ms": 6000, "steps": 1, "ignore_cancel": true, "timeout_ms": 60_000 });
     client.call("slow", "assemble", &slow);
     scene.until_moving("slow");

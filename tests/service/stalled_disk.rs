@@ -26,21 +26,21 @@ fn holds_up_nothing(stage: &mut Stage, disk: &StalledDisk, stall: (&str, &str), 
     let (function, folder) = stall;
     disk.stall(function, &stage.scene.sandbox.path(folder));
     stage.client.send(topic, &json!({}));
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut longest = [Duration::ZERO; 2];
     let mut rounds = 0;
-    while begun.elapsed() < STALL {
+    while start.elapsed() < STALL {
         let mut timed = |kind: usize, asked: Instant| longest[kind] = longest[kind].max(asked.elapsed());
-        let asked = Instant::now();
+        let start = Instant::now();
         let stopped = stage.stop(&json!({ "toolbox_id": "testbed" }));
-        timed(0, asked);
+        timed(0, start);
         assert_eq!(ids(&stopped), [("testbed", true)], "{stopped}");
         let stop_id = stopped[0]["stop_id"].as_str().unwrap().to_owned();
         assert_eq!(ids(&stage.resume("testbed", &stop_id)), [("testbed", true)]);
         for (name, args) in [("add", json!({ "a": 1, "b": 2 })), ("set_mark", json!({}))] {
-            let asked = Instant::now();
+            let start = Instant::now();
             let answer = stage.client.invoke(name, &args);
-            timed(1, asked);
+            timed(1, start);
             assert!(answer.get("error").is_none(), "{answer}");
         }
         rounds += 1;

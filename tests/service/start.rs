@@ -95,7 +95,7 @@ fn a_call_waits_for_the_toolbox_that_still_starts() {
             json!({ "name": "add", "args": { "a": 1, "b": 2 } }),
         ),
     ];
-    let asked: Vec<String> = rows
+    let requests: Vec<String> = rows
         .iter()
         .map(|(topic, data)| start.client.send(topic, data))
         .collect();
@@ -108,7 +108,7 @@ fn a_call_waits_for_the_toolbox_that_still_starts() {
     start.let_it_open();
     start.client.until("three answers", |frame| {
         let ident = frame["context"]["ident"].as_str()?;
-        let row = asked.iter().position(|asked| asked == ident)?;
+        let row = requests.iter().position(|requests| requests == ident)?;
         if frame["type"] == format!("{}.response", rows[row].0) {
             assert_eq!(frame["data"].get("error"), None, "{frame}");
             answers.push(row);

@@ -45,8 +45,8 @@ impl Stage {
         let end = Instant::now() + DEADLINE;
         loop {
             let text = fs::read_to_string(self.state("latches.json")).unwrap_or_default();
-            let known: serde_json::Map<_, _> = serde_json::from_str(&text).unwrap_or_default();
-            if known.keys().eq(ids) {
+            let entries: serde_json::Map<_, _> = serde_json::from_str(&text).unwrap_or_default();
+            if entries.keys().eq(ids) {
                 return;
             }
             assert!(Instant::now() < end, "not {ids:?}: {text}");
@@ -179,9 +179,9 @@ fn a_disk_that_does_not_answer_holds_up_nothing_but_motion() {
     let mut rounds = 0;
     while stalled.elapsed() < STALL {
         let mut timed = |kind: usize, begun: Instant| longest[kind] = longest[kind].max(begun.elapsed());
-        let begun = Instant::now();
+        let start = Instant::now();
         let stopped = stage.stop(&json!({}));
-        timed(0, begun);
+        timed(0, start);
         assert_eq!(ids(&stopped), [("testbed", false)], "{stopped}");
         let error = stopped[0]["error"].as_str().unwrap();
         assert!(
@@ -191,16 +191,16 @@ fn a_disk_that_does_not_answer_holds_up_nothing_but_motion() {
         let stop_id = stopped[0]["stop_id"].as_str().unwrap().to_owned();
         assert_eq!(ids(&stage.resume("testbed", &stop_id)), [("testbed", true)]);
         for (name, args) in [("add", json!({ "a": 1, "b": 2 })), ("set_mark", json!({}))] {
-            let begun = Instant::now();
+            let start = Instant::now();
             let answer = stage.client.invoke(name, &args);
-            timed(1, begun);
+            timed(1, start);
             assert!(answer.get("error").is_none(), "{answer}");
         }
-        let begun = Instant::now();
+        let start = Instant::now();
         let refused = stage
             .client
             .invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
-        timed(2, begun);
+        timed(2, start);
         let error = refused["error"].as_str().unwrap_or_default();
         assert!(
             error.starts_with("BusyError: the motion could not be recorded"),

@@ -46,16 +46,16 @@ fn a_mix_of_everything_loses_no_call_and_leaves_nothing_behind() {
         let fresh = stage.figures();
         println!("soak: fresh      {fresh}");
         // Pools, caches and buffers reach their sizes first.
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut warm: Option<Figures> = None;
-        while begun.elapsed() < time || warm.is_none() {
+        while start.elapsed() < time || warm.is_none() {
             stage.step(&pace);
             assert!(
                 !callers.iter().any(thread::ScopedJoinHandle::is_finished),
                 "a caller gave up after {:?}",
                 stage.done()
             );
-            if warm.is_none() && begun.elapsed() > time / 4 {
+            if warm.is_none() && start.elapsed() > time / 4 {
                 let quiet = pace.pause();
                 let figures = stage.settle(None);
                 println!("soak: at start   {figures}");

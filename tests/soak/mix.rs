@@ -184,18 +184,18 @@ impl Stage {
         let call_id = self.call("testbed", "assemble", &motion);
         let moment = Instant::now() + Duration::from_millis(self.random.u64(..100));
         self.client.read_until(moment);
-        let asked = Instant::now();
+        let start = Instant::now();
         let stopped = self
             .client
             .ask("ovos.tools.stop", &json!({ "toolbox_id": "testbed" }));
-        let took = asked.elapsed();
+        let took = start.elapsed();
         assert_eq!(stopped["toolboxes"][0]["ok"], true, "{stopped}");
         let before = self.scene.motors().len();
         let answer = self.answer(&call_id);
         assert!(
             answer["result"]["success"] != true,
             "{answer}; the stop took {took:?} and said {stopped}; the answer came {:?} after it was sent",
-            asked.elapsed()
+            start.elapsed()
         );
         let refused = self.client.invoke("assemble", &json!({}));
         assert!(

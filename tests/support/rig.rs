@@ -113,9 +113,9 @@ impl Rig {
         let stage = fixtures.path().join(".stage");
         std::fs::create_dir(&stage).unwrap();
         settings.stage_dirs = vec![stage];
-        let known = Arc::clone(&configs);
+        let configs_of = Arc::clone(&configs);
         settings.config = Arc::new(move |id| {
-            let config = known.lock().unwrap().get(id).cloned().unwrap_or_default();
+            let config = configs_of.lock().unwrap().get(id).cloned().unwrap_or_default();
             let limits = fixture::opening("{}").limits;
             // Limits that a test does not set are generous.
             let limits = if config.limits == Limits::default() {
@@ -132,9 +132,9 @@ impl Rig {
         let sink = Arc::clone(&published);
         let changed = Arc::new(Notify::new());
         let wake = Arc::clone(&changed);
-        let known = Arc::clone(&drains);
+        let shared_drains = Arc::clone(&drains);
         let publish = Arc::new(move |live: Arc<Live>| {
-            known.attach(&live);
+            shared_drains.attach(&live);
             sink.lock().unwrap().push(live);
             wake.notify_waiters();
         });

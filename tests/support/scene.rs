@@ -112,6 +112,14 @@ impl Scene {
         service
     }
 
+    /// Starts a bus of ours and a service with testbed, and waits until it is ready.
+    pub(crate) fn open(&self) -> (Process, Process, Client) {
+        let bus = self.bus(BusKind::Embedded);
+        let mut client = Client::connect(self.port);
+        let service = self.service(&mut client);
+        (bus, service, client)
+    }
+
     fn motor_log(&self) -> PathBuf {
         self.sandbox.path("motor.log")
     }

@@ -68,8 +68,8 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
             Next::Operator(advice) => Some(advice),
             Next::End => None,
         };
-        let shown = show(&answer, arguments.flags.detail, context);
-        return shown.map_err(|error| match (error, advice) {
+        let result = show(&answer, arguments.flags.detail, context);
+        return result.map_err(|error| match (error, advice) {
             (CliError::Refused(text), Some(advice)) => CliError::Refused(format!("{text}; {advice}")),
             (error, _) => error,
         });

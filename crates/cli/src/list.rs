@@ -85,13 +85,13 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     if let Some(wanted) = &arguments.toolbox
         && !all.iter().any(|tool| tool.toolbox_id == *wanted)
     {
-        let mut known: Vec<String> = all.into_iter().map(|tool| tool.toolbox_id).collect();
-        known.sort();
-        known.dedup();
-        let nearest = suggestion(wanted, known.iter().map(String::as_str));
+        let mut toolbox_ids: Vec<String> = all.into_iter().map(|tool| tool.toolbox_id).collect();
+        toolbox_ids.sort();
+        toolbox_ids.dedup();
+        let nearest = suggestion(wanted, toolbox_ids.iter().map(String::as_str));
         return Err(CliError::Refused(format!(
             "no toolbox {wanted:?} with tools{nearest}; toolboxes with tools: {}; see also `ovos-tools status`",
-            super::paint::joined(&known)
+            super::paint::joined(&toolbox_ids)
         )));
     }
     let fits: Vec<bool> = all.iter().map(|tool| arguments.fits(tool)).collect();

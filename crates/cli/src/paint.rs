@@ -97,14 +97,14 @@ impl Paint {
 }
 
 fn styled(cell: &Cell) -> comfy_table::Cell {
-    let shown = comfy_table::Cell::new(plain(&cell.text));
+    let painted = comfy_table::Cell::new(plain(&cell.text));
     match cell.tone {
-        None => shown,
-        Some(Tone::Good) => shown.fg(Color::Green),
-        Some(Tone::Bad) => shown.fg(Color::Red),
-        Some(Tone::Warning) => shown.fg(Color::Yellow),
-        Some(Tone::Dim) => shown.add_attribute(Attribute::Dim),
-        Some(Tone::Strong) => shown.add_attribute(Attribute::Bold),
+        None => painted,
+        Some(Tone::Good) => painted.fg(Color::Green),
+        Some(Tone::Bad) => painted.fg(Color::Red),
+        Some(Tone::Warning) => painted.fg(Color::Yellow),
+        Some(Tone::Dim) => painted.add_attribute(Attribute::Dim),
+        Some(Tone::Strong) => painted.add_attribute(Attribute::Bold),
     }
 }
 

@@ -97,8 +97,8 @@ fn describe_stop(
 /// The error for a resume without a stop id. It shows the whole command and the reason of the stop, so that a person
 /// reads the reason before the stop is lifted.
 async fn refuse(toolbox: &str, client: &Client, wait: Duration) -> CliError {
-    let asked = client.ask(topic::STATUS, &StatusRequest::default(), wait).await;
-    let answer = match asked.and_then(|answer| answer.read()) {
+    let status = client.ask(topic::STATUS, &StatusRequest::default(), wait).await;
+    let answer = match status.and_then(|answer| answer.read()) {
         Ok(answer) => answer,
         Err(error) => return error.into(),
     };
@@ -113,9 +113,9 @@ async fn refuse(toolbox: &str, client: &Client, wait: Duration) -> CliError {
         });
     }
     let Some(found) = answer.toolboxes.iter().find(|it| it.toolbox_id == toolbox) else {
-        let known: Vec<String> = answer.toolboxes.into_iter().map(|it| it.toolbox_id).collect();
-        let known = super::paint::joined(&known);
-        return CliError::Usage(format!("there is no toolbox {toolbox:?}; toolboxes: {known}"));
+        let ids: Vec<String> = answer.toolboxes.into_iter().map(|it| it.toolbox_id).collect();
+        let ids = super::paint::joined(&ids);
+        return CliError::Usage(format!("there is no toolbox {toolbox:?}; toolboxes: {ids}"));
     };
     let reason = found
         .stop_reason

@@ -54,17 +54,17 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         requests.push(StopRequest::default());
     }
     let url = address.url.clone();
-    let asked = async {
+    let answer = async {
         let client = connect(address, wait).await?;
         let each = requests
             .iter()
             .map(|request| client.ask(topic::STOP, request, wait));
         Ok::<_, CliError>(try_join_all(each).await?)
     };
-    tokio::pin!(asked);
+    tokio::pin!(answer);
     let early = tokio::select! {
         biased;
-        answers = &mut asked => Some(answers),
+        answers = &mut answer => Some(answers),
         () = sleep(NEXT_AFTER) => None,
     };
     if !matches!(early, Some(Ok(_)))
@@ -82,7 +82,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
             let signal = signal(&state_dir, &url, context);
             context.output.remark(&signal);
             // The bus may be slow rather than away.
-            (asked.await, Some(signal))
+            (answer.await, Some(signal))
         }
     };
     match (answers, signal) {
@@ -112,7 +112,7 @@ async fn without_bus(
     if ids.is_empty() {
         ids.push(None);
     }
-    let asked = spawn_blocking(move || {
+    let answers = spawn_blocking(move || {
         let mut stopped = Vec::new();
         for toolbox_id in ids {
             let answer = control::exchange(&socket, &ControlRequest::Stop { toolbox_id }, NEXT_AFTER).ok()?;
@@ -120,7 +120,7 @@ async fn without_bus(
         }
         Some(stopped)
     });
-    timeout(NEXT_AFTER, asked).await.ok()?.ok()?
+    timeout(NEXT_AFTER, answers).await.ok()?.ok()?
 }
 
 /// Returns the addresses of the bus and of the state directory, from those parts of the configuration that can be read.

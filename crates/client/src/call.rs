@@ -97,11 +97,11 @@ impl Client {
         let (sign, wait) = match patience {
             Patience::AtMost(wait) => (None, wait),
             Patience::WhileItRuns => {
-                let asked = GetRequest {
+                let request = GetRequest {
                     name,
                     ..GetRequest::default()
                 };
-                let sign = self.send(topic::GET.name(), &asked)?;
+                let sign = self.send(topic::GET.name(), &request)?;
                 let wait = bound.map_or(FOREVER, |bound| bound + ANSWER_MARGIN);
                 (Some((sign, deadline(SIGN_OF_LIFE_WAIT))), wait)
             }

@@ -141,12 +141,12 @@ pub fn schemas() -> BTreeMap<String, Schema> {
 fn add_call_id(schemas: &mut BTreeMap<String, Schema>) {
     let of_doors =
         |name: &str| name.starts_with("ovos.tools.agent.") || name.starts_with("ovos.tools.voice.");
-    let answered: Vec<String> = schemas
+    let requests: Vec<String> = schemas
         .keys()
         .filter_map(|name| name.strip_suffix(".response"))
         .map(str::to_owned)
         .collect();
-    for name in answered.iter().filter(|name| !of_doors(name)) {
+    for name in requests.iter().filter(|name| !of_doors(name)) {
         let rows = [
             (
                 name.clone(),

@@ -148,9 +148,9 @@ impl Routes {
 
     /// Whether a message under a topic that belongs to others is served here, or answers what was asked.
     fn is_of_others(&self, kind: &str) -> bool {
-        let answered = kind.strip_suffix(".response");
+        let request = kind.strip_suffix(".response");
         self.served.lock().iter().any(|served| served.has(kind))
-            || answered == Some(OVOS_SCHEDULER.name()) && !self.requests.lock().is_empty()
+            || request == Some(OVOS_SCHEDULER.name()) && !self.requests.lock().is_empty()
     }
 
     /// Whether a message is a request that this client answers.

@@ -53,19 +53,19 @@ impl Statuses {
         after: Instant,
         send: impl FnOnce() -> Option<Route>,
     ) -> Option<StatusResult> {
-        let mut known = self.0.lock().await;
-        if let Some(result) = known.last.as_ref().filter(|result| result.received_at > after) {
+        let mut latest = self.0.lock().await;
+        if let Some(result) = latest.last.as_ref().filter(|result| result.received_at > after) {
             return Some(result.clone());
         }
         // A request that is older than this says nothing about a service that has started since.
         let waits = |asked: &(Route, Instant)| asked.1.elapsed() < WAIT;
-        if !known.asked.as_ref().is_some_and(waits) {
-            known.asked = Some((send()?, Instant::now()));
+        if !latest.asked.as_ref().is_some_and(waits) {
+            latest.asked = Some((send()?, Instant::now()));
         }
-        let (route, asked_at) = known.asked.as_mut()?;
+        let (route, asked_at) = latest.asked.as_mut()?;
         let asked_at = *asked_at;
         let arrival = timeout_at(asked_at + WAIT, route.next()).await;
-        known.asked = None;
+        latest.asked = None;
         let answer = match arrival {
             Ok(Arrival::Answer(data)) => {
                 let status: Received<StatusResponse> = Received::new(topic::STATUS.name(), data);
@@ -84,7 +84,7 @@ impl Statuses {
             received_at,
             answer,
         };
-        known.last = Some(result.clone());
+        latest.last = Some(result.clone());
         Some(result)
     }
 }

@@ -39,15 +39,15 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(harmful) {
         return Cow::Borrowed(text);
     }
-    let mut shown = String::with_capacity(text.len() + 8);
+    let mut safe = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         if harmful(c) {
-            shown.extend(c.escape_unicode());
+            safe.extend(c.escape_unicode());
         } else {
-            shown.push(c);
+            safe.push(c);
         }
     }
-    Cow::Owned(shown)
+    Cow::Owned(safe)
 }
 
 #[cfg(test)]

@@ -201,9 +201,8 @@ impl Stack {
     fn protect(&mut self) {
         let constraints = self.constraints();
         let keys = |of: &str| -> Vec<String> {
-            let listed = lookup(&constraints, &["protected_keys", of]).and_then(Value::as_array);
-            listed
-                .into_iter()
+            let keys = lookup(&constraints, &["protected_keys", of]).and_then(Value::as_array);
+            keys.into_iter()
                 .flatten()
                 .filter_map(|key| key.as_str().map(str::to_owned))
                 .collect()

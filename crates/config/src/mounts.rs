@@ -265,8 +265,8 @@ pub(super) fn read(
                 }
             }
             let mount = mount(&mut reader, &at, written, &[], env);
-            let shown = reader.settings.into_iter().map(without_secrets);
-            settings.extend(shown.map(|setting| without(setting, &mount.filled_in)));
+            let public = reader.settings.into_iter().map(without_secrets);
+            settings.extend(public.map(|setting| without(setting, &mount.filled_in)));
             mounts.insert(id, ConfigErrors::check(Arc::new(mount), reader.errors));
         }
     }

@@ -117,16 +117,16 @@ impl<'a> Reader<'a> {
         elsewhere: &[&str],
     ) {
         rest.retain(|key, _| !elsewhere.contains(&key.as_str()));
-        let known = fields(section).keys().cloned().collect::<Vec<_>>();
-        let known = [known, elsewhere.iter().map(ToString::to_string).collect()].concat();
-        let mut accepted = known.clone();
+        let keys = fields(section).keys().cloned().collect::<Vec<_>>();
+        let keys = [keys, elsewhere.iter().map(ToString::to_string).collect()].concat();
+        let mut accepted = keys.clone();
         accepted.sort_unstable();
         for key in rest.keys() {
             let at = [path, &[key.as_str()]].concat();
             self.errors.push(ConfigError::UnknownKey {
                 origin: self.origin(&at),
                 key: dotted(at),
-                suggestion: nearest(key, known.iter().cloned()),
+                suggestion: nearest(key, keys.iter().cloned()),
                 accepted: accepted.clone(),
             });
         }
@@ -240,21 +240,21 @@ fn accepted(refused: &serde_json::Error) -> String {
     }
 }
 
-/// Returns the known name most similar to `written` without regard to case, if its similarity is at least 0.6. Of equals, it is the
+/// Returns the name most similar to `written` without regard to case, if its similarity is at least 0.6. Of equals, it is the
 /// last one.
 ///
 /// ```
 /// use ovos_tools_config::nearest;
 ///
-/// let known = || ["port", "Host"].map(str::to_owned);
-/// assert_eq!(nearest("HOTS", known()).as_deref(), Some("Host"));
-/// assert_eq!(nearest("colour", known()), None);
+/// let names = || ["port", "Host"].map(str::to_owned);
+/// assert_eq!(nearest("HOTS", names()).as_deref(), Some("Host"));
+/// assert_eq!(nearest("colour", names()), None);
 /// ```
 #[must_use]
-pub fn nearest(written: &str, known: impl IntoIterator<Item = String>) -> Option<String> {
+pub fn nearest(written: &str, names: impl IntoIterator<Item = String>) -> Option<String> {
     let written = written.to_lowercase();
     let likeness = |name: &str| strsim::normalized_damerau_levenshtein(&written, &name.to_lowercase());
-    let rated = known.into_iter().map(|name| (likeness(&name), name));
+    let rated = names.into_iter().map(|name| (likeness(&name), name));
     let (likeness, name) = rated.reduce(|best, next| if next.0 >= best.0 { next } else { best })?;
     (likeness >= 0.6).then_some(name)
 }

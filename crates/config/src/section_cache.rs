@@ -16,11 +16,11 @@ pub(crate) struct SectionCache(Mutex<BTreeMap<String, SectionResult>>);
 impl SectionCache {
     /// The section of a toolbox, which `read` reads if it has not been asked for before.
     pub(crate) fn section(&self, id: &str, read: impl FnOnce() -> SectionResult) -> SectionResult {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(section) = known.get(id) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(section) = entries.get(id) {
             return section.clone();
         }
-        known.entry(id.to_owned()).or_insert_with(read).clone()
+        entries.entry(id.to_owned()).or_insert_with(read).clone()
     }
 }
 

@@ -88,21 +88,21 @@ impl ToolFilter {
     /// Whether the filter of a list of several toolboxes permits this tool.
     #[must_use]
     pub fn permits_tool(&self, toolbox_id: &str, tool: &str) -> bool {
-        let listed = |patterns: &[String]| {
+        let is_in = |patterns: &[String]| {
             patterns
                 .iter()
                 .any(|pattern| names_tool(pattern, toolbox_id, tool))
         };
-        !listed(&self.deny) && self.allow.as_deref().is_none_or(listed)
+        !is_in(&self.deny) && self.allow.as_deref().is_none_or(is_in)
     }
 
     /// Returns the key of the toolbox's section that hides the tool, if one does.
     #[must_use]
     pub fn forbidden_by(&self, tool: &str) -> Option<&'static str> {
-        let listed = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
-        if listed(&self.deny) {
+        let is_in = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
+        if is_in(&self.deny) {
             Some("tools.deny")
-        } else if self.allow.as_deref().is_none_or(listed) {
+        } else if self.allow.as_deref().is_none_or(is_in) {
             None
         } else {
             Some("tools.allow")

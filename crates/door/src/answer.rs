@@ -215,27 +215,12 @@ fn kind_of(property: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use ovos_toolbox_wire::Effect;
 
     use super::*;
 
     fn tool(schema: Value) -> Registered {
-        let Value::Object(arguments) = schema else {
-            panic!("a schema")
-        };
-        Registered {
-            exported: "wave".to_owned(),
-            toolbox_id: "arm".to_owned(),
-            name: "wave".to_owned(),
-            effect: Effect::Motion,
-            category: None,
-            description: String::new(),
-            arguments: Arc::new(arguments),
-            output: None,
-            agent_end: Vec::new(),
-        }
+        Registered::example("arm", "wave", Effect::Motion, schema)
     }
 
     #[test]

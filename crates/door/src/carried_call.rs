@@ -72,19 +72,19 @@ impl Door {
         call_id: &str,
         send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
     ) -> Result<CarriedCall<'a, A>, NotBegun> {
-        let begun = if tool.effect == Effect::Stop {
+        let call = if tool.effect == Effect::Stop {
             Some(self.begin(tool, call_id, send))
         } else {
             turn.comes().await;
             self.order.begin(turn, || {
-                let begun = self.begin(tool, call_id, send);
+                let call = self.begin(tool, call_id, send);
                 // Here, so that a stop finds it under way or waiting, and not as both.
                 turn.passes();
-                begun
+                call
             })
         };
         turn.passes();
-        Ok(begun.ok_or(NotBegun::Stopped)??)
+        Ok(call.ok_or(NotBegun::Stopped)??)
     }
 
     fn begin<'a, A>(

@@ -58,6 +58,27 @@ pub struct Registered {
     pub agent_end: Vec<Object>,
 }
 
+#[cfg(test)]
+impl Registered {
+    /// A tool for tests with these arguments, which clients call by its own name.
+    pub(crate) fn example(toolbox_id: &str, name: &str, effect: Effect, schema: Value) -> Self {
+        let Value::Object(arguments) = schema else {
+            panic!("a schema")
+        };
+        Self {
+            exported: name.to_owned(),
+            toolbox_id: toolbox_id.to_owned(),
+            name: name.to_owned(),
+            effect,
+            category: None,
+            description: String::new(),
+            arguments: Arc::new(arguments),
+            output: None,
+            agent_end: Vec::new(),
+        }
+    }
+}
+
 impl Listing {
     /// Builds the list from the tools of an answer to `ovos.tools.export` in the format `mcp` with `detail`: those that `toolset`
     /// permits. `own` are the names of further tools of the door.

@@ -34,10 +34,10 @@ async fn a_call_that_ends_in_time_is_answered_with_its_outcome_and_a_longer_one_
     for (lasts, answered) in [(1, Some("done")), (3, Some("done")), (5, None), (100, None)] {
         let calls = LongCalls::new(LEASE);
         let call = running(&calls, Duration::from_secs(lasts));
-        let begun = Instant::now();
+        let start = Instant::now();
         let outcome = PendingRequest::new(&call).outcome(PATIENCE, &calls).await;
         assert_eq!(outcome, answered, "{lasts} s");
-        assert_eq!(begun.elapsed().as_secs(), lasts.min(4), "{lasts} s");
+        assert_eq!(start.elapsed().as_secs(), lasts.min(4), "{lasts} s");
         assert_eq!(calls.find("c-1").is_some(), answered.is_none());
     }
 }
@@ -51,7 +51,7 @@ async fn a_left_call_ends_with_its_lease_unless_its_client_asks() {
     ] {
         let calls = LongCalls::new(LEASE);
         let call = running(&calls, Duration::from_secs(100));
-        let begun = Instant::now();
+        let start = Instant::now();
         assert_eq!(PendingRequest::new(&call).outcome(PATIENCE, &calls).await, None);
         let waiting = async {
             for seconds in asks {
@@ -63,7 +63,7 @@ async fn a_left_call_ends_with_its_lease_unless_its_client_asks() {
             call.outcome_within(Duration::from_secs(1000)).await
         };
         assert_eq!(waiting.await, Some(expected), "{asks:?}");
-        assert_eq!(begun.elapsed().as_secs(), after, "{asks:?}");
+        assert_eq!(start.elapsed().as_secs(), after, "{asks:?}");
     }
 }
 
@@ -71,13 +71,13 @@ async fn a_left_call_ends_with_its_lease_unless_its_client_asks() {
 async fn a_request_that_goes_away_ends_its_call_and_one_that_was_answered_does_not() {
     let calls = LongCalls::new(LEASE);
     let call = running(&calls, Duration::from_secs(100));
-    let begun = Instant::now();
+    let start = Instant::now();
     let request = PendingRequest::new(&call);
     _ = tokio::time::timeout(Duration::from_secs(1), request.outcome(PATIENCE, &calls)).await;
     drop(request);
     let outcome = call.outcome_within(LEASE).await;
     assert_eq!(
-        (outcome, begun.elapsed().as_secs()),
+        (outcome, start.elapsed().as_secs()),
         (Some("its request is gone"), 1)
     );
 
@@ -127,7 +127,7 @@ fn how_far_a_call_is_follows_its_progress() {
     use client::payload::ProgressKind::{ActionEnded, ActionStarted, Queued, Update, Wave};
     let calls = LongCalls::<()>::new(LEASE);
     let call = calls.call("c", "wave");
-    let said = |kind, wave, action: Option<&str>, fraction, message: Option<&str>| ProgressMessage {
+    let progress = |kind, wave, action: Option<&str>, fraction, message: Option<&str>| ProgressMessage {
         kind,
         wave,
         waves: 3,
@@ -138,29 +138,32 @@ fn how_far_a_call_is_follows_its_progress() {
     };
     assert_eq!(call.progress(), "");
     for (message, expected) in [
-        (said(Queued, 0, None, None, None), "it waits for what it needs"),
-        (said(Wave, 1, None, None, None), "wave 1 of 3"),
         (
-            said(ActionStarted, 1, Some("lift"), None, None),
+            progress(Queued, 0, None, None, None),
+            "it waits for what it needs",
+        ),
+        (progress(Wave, 1, None, None, None), "wave 1 of 3"),
+        (
+            progress(ActionStarted, 1, Some("lift"), None, None),
             "wave 1 of 3: lift",
         ),
         (
-            said(ActionStarted, 1, Some("turn"), None, None),
+            progress(ActionStarted, 1, Some("turn"), None, None),
             "wave 1 of 3: lift, turn",
         ),
         (
-            said(ActionEnded, 1, Some("lift"), None, None),
+            progress(ActionEnded, 1, Some("lift"), None, None),
             "wave 1 of 3: turn",
         ),
         (
-            said(Update, 1, Some("turn"), Some(0.5), None),
+            progress(Update, 1, Some("turn"), Some(0.5), None),
             "wave 1 of 3: turn, 50 %",
         ),
         (
-            said(Update, 1, Some("turn"), None, Some("half way")),
+            progress(Update, 1, Some("turn"), None, Some("half way")),
             "wave 1 of 3: half way",
         ),
-        (said(Wave, 2, None, None, None), "wave 2 of 3"),
+        (progress(Wave, 2, None, None, None), "wave 2 of 3"),
     ] {
         call.note(&message);
         assert_eq!(call.progress(), expected);

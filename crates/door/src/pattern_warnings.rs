@@ -58,13 +58,13 @@ async fn installed(client: &Client) -> Result<Option<Inventory>, ClientError> {
         return Ok(None);
     }
     let status = client.status().await?;
-    let listed = client.list(&ListRequest::default()).await?;
+    let list = client.list(&ListRequest::default()).await?;
     let loaded = status.toolboxes.into_iter().map(|toolbox| toolbox.toolbox_id);
     let off = status.off.into_iter().map(|toolbox| toolbox.toolbox_id);
     let failed = status.failed.into_iter().filter_map(|file| file.toolbox_id);
     Ok(Some(Inventory {
         ids: loaded.chain(off).chain(failed).collect(),
-        tools: listed
+        tools: list
             .into_iter()
             .map(|tool| (tool.toolbox_id, tool.name))
             .collect(),

@@ -54,11 +54,11 @@ pub fn shorten(tool: &Registered, value: &Value, budget: usize) -> Option<Shorte
     let fits = |value: &Value| value.to_string().len() <= budget;
     let value = attempts.into_iter().find(fits);
     let value = value.unwrap_or_else(|| json!({"left_out": format!("{whole} bytes")}));
-    let shown = value.to_string().len();
+    let length = value.to_string().len();
     Some(Shortened {
         value,
         remark: format!(
-            "This result is shortened to {shown} of {whole} bytes; long lists and texts are cut. {}",
+            "This result is shortened to {length} of {whole} bytes; long lists and texts are cut. {}",
             advice(&tool.arguments)
         ),
     })
@@ -145,27 +145,12 @@ fn cut(value: &Value, limits: (usize, usize)) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use ovos_toolbox_wire::Effect;
 
     use super::*;
 
     fn tool(schema: Value) -> Registered {
-        let Value::Object(arguments) = schema else {
-            panic!("a schema")
-        };
-        Registered {
-            exported: "look".to_owned(),
-            toolbox_id: "eye".to_owned(),
-            name: "look".to_owned(),
-            effect: Effect::Read,
-            category: None,
-            description: String::new(),
-            arguments: Arc::new(arguments),
-            output: None,
-            agent_end: Vec::new(),
-        }
+        Registered::example("eye", "look", Effect::Read, schema)
     }
 
     #[test]

@@ -33,8 +33,8 @@ impl Standing {
             ProgressKind::Update => {
                 let what = progress.message.clone().or_else(|| progress.action.clone());
                 let percent = progress.fraction.map(|part| format!("{:.0} %", 100.0 * part));
-                let said: Vec<String> = [what, percent].into_iter().flatten().collect();
-                self.said = Some(said.join(", ")).filter(|said| !said.is_empty());
+                let parts: Vec<String> = [what, percent].into_iter().flatten().collect();
+                self.said = Some(parts.join(", ")).filter(|parts| !parts.is_empty());
             }
             _ => {}
         }

@@ -42,13 +42,13 @@ pub async fn stop(tool: StopTool, door: &Door) -> Answer {
 
 async fn emergency_stop(door: &Door) -> Answer {
     // The first poll sends the stop.
-    let mut asked = pin!(door.client.stop(None));
-    let sent = door.order.stop(|| asked.as_mut().now_or_never());
-    let answered = match sent {
+    let mut request = pin!(door.client.stop(None));
+    let sent = door.order.stop(|| request.as_mut().now_or_never());
+    let answer = match sent {
         Some(answered) => answered,
-        None => asked.await,
+        None => request.await,
     };
-    let stopped = match answered {
+    let stopped = match answer {
         Ok(stopped) => stopped,
         Err(error) => {
             return Answer::failure(

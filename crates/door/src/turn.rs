@@ -118,22 +118,22 @@ mod tests {
     async fn calls_begin_in_the_order_of_arrival_whichever_is_ready_first() {
         let arrivals = Order::default().arrivals();
         let turns: Vec<Turn> = (0..20).map(|_| arrivals.turn()).collect();
-        let begun = Mutex::new(Vec::new());
+        let order = Mutex::new(Vec::new());
         // The last is polled first; the third goes away without having begun.
         let begins = turns.into_iter().enumerate().rev().map(|(at, turn)| {
-            let begun = &begun;
+            let order = &order;
             async move {
                 if at == 3 {
                     return;
                 }
                 turn.comes().await;
-                begun.lock().push(at);
+                order.lock().push(at);
                 turn.passes();
             }
         });
         futures_util::future::join_all(begins).await;
         let expected: Vec<usize> = (0..20).filter(|at| *at != 3).collect();
-        assert_eq!(*begun.lock(), expected);
+        assert_eq!(*order.lock(), expected);
     }
 
     #[tokio::test]

@@ -32,10 +32,10 @@ fn tools() -> Vec<Arc<Registered>> {
     let of = |id: &str| {
         let list: ToolList =
             serde_json::from_value(read(&format!("../../schemas/toolboxes/{id}.json"))).unwrap();
-        let shown = list.tools.into_iter();
-        let shown = shown.filter(|tool| !matches!(tool.effect, Effect::Stop | Effect::Resume));
+        let tools = list.tools.into_iter();
+        let tools = tools.filter(|tool| !matches!(tool.effect, Effect::Stop | Effect::Resume));
         let id = id.to_owned();
-        let registered = shown.map(move |tool| {
+        let registered = tools.map(move |tool| {
             let Value::Object(arguments) = tool.argument_schema else {
                 panic!("a schema")
             };
@@ -182,12 +182,12 @@ fn tools_of_others_are_found_by_what_they_say() {
 /// What a file of known requests has would be found in any case.
 #[test]
 fn the_requests_that_judge_the_search_are_not_among_those_that_it_knows() {
-    let known = read_text("src/find/requests.txt").to_lowercase();
-    let known: HashSet<&str> = known.lines().collect();
+    let examples = read_text("src/find/requests.txt").to_lowercase();
+    let examples: HashSet<&str> = examples.lines().collect();
     for file in ["tests/find/requests.json", "tests/find/german.json"] {
         for row in read(file).as_array().unwrap() {
             let request = row["request"].as_str().unwrap().to_lowercase();
-            assert!(!known.contains(request.as_str()), "{file}: {request}");
+            assert!(!examples.contains(request.as_str()), "{file}: {request}");
         }
     }
 }

@@ -138,10 +138,10 @@ impl Engine {
         plan: Option<Plan>,
         control: &Arc<CallControl>,
     ) -> Result<CallEnd, Refusal> {
-        let known = lease.known_toolbox();
-        let latch = &known.latch;
+        let home = lease.known_toolbox();
+        let latch = &home.latch;
         let latched = |stop| Refusal::Latched {
-            toolbox_id: known.toolbox_id.clone(),
+            toolbox_id: home.toolbox_id.clone(),
             stop,
         };
         let needs_open_latch = matches!(request.effect, Effect::Motion | Effect::Write);
@@ -156,10 +156,10 @@ impl Engine {
             let planned = async {
                 // A read call reserves nothing, and a safe call waits for no other call to be planned.
                 let turn = if needs_open_latch {
-                    let limit = known.limits().max_wait;
-                    let turn = timeout(limit, known.turn.lock()).await;
+                    let limit = home.limits().max_wait;
+                    let turn = timeout(limit, home.turn.lock()).await;
                     Some(turn.map_err(|_| Refusal::TurnTooLong {
-                        toolbox_id: known.toolbox_id.clone(),
+                        toolbox_id: home.toolbox_id.clone(),
                         limit,
                     })?)
                 } else {
@@ -183,7 +183,7 @@ impl Engine {
                     None
                 } else {
                     control.enter(Phase::Queued);
-                    Some(known.claim(control, claim, request.effect == Effect::Safe)?)
+                    Some(home.claim(control, claim, request.effect == Effect::Safe)?)
                 };
                 drop(turn);
                 Ok((plan, claimed))
@@ -199,7 +199,7 @@ impl Engine {
             Some(claimed) => Some(claimed.reserved(control).await?),
             None => None,
         };
-        let moving = plan.moves().then(|| self.motion.begin(&known.toolbox_id));
+        let moving = plan.moves().then(|| self.motion.begin(&home.toolbox_id));
         // A safe call does not wait for the disk.
         if moving.is_some() && request.effect != Effect::Safe {
             tokio::select! {
@@ -218,7 +218,7 @@ impl Engine {
             latch,
             epoch,
             identity: identity(&request, epoch),
-            limits: known.limits(),
+            limits: home.limits(),
             run_ids: &self.run_ids,
             moved: AtomicBool::new(false),
             beginnings: StartTally::default(),

@@ -39,8 +39,8 @@ impl Engine {
     pub fn new(max_calls: usize, mut latched: HashMap<String, StopRecord>) -> Self {
         let everything = latched.remove(ALL);
         let held = |(toolbox_id, stop): (String, StopRecord)| {
-            let known = KnownToolbox::new(&toolbox_id, Latch::new(Some(stop)), Limits::default());
-            (toolbox_id, Arc::new(known))
+            let entry = KnownToolbox::new(&toolbox_id, Latch::new(Some(stop)), Limits::default());
+            (toolbox_id, Arc::new(entry))
         };
         Self {
             calls: Calls::new(max_calls),

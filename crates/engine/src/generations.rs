@@ -39,8 +39,8 @@ impl Engine {
     /// Makes a generation of a toolbox callable, including one that was drained. A new generation is halted at once if
     /// its toolbox is in emergency stop.
     pub fn attach(&self, toolbox_id: &str, generation: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
-        let known = self.toolboxes.write().of(toolbox_id, limits);
-        if known.attach(generation, toolbox, limits) {
+        let entry = self.toolboxes.write().of(toolbox_id, limits);
+        if entry.attach(generation, toolbox, limits) {
             self.facts.make(|| Fact::ToolboxUp {
                 toolbox_id: toolbox_id.to_owned(),
                 generation,
@@ -51,8 +51,8 @@ impl Engine {
     /// Sets the tools of a toolbox and which of them are forbidden; the toolbox's plans are checked against them. Must
     /// be called before the toolbox is attached.
     pub fn set_step_tools(&self, toolbox_id: &str, tools: StepTools) {
-        let known = self.toolboxes.write().of(toolbox_id, Limits::default());
-        known.set_step_tools(tools);
+        let entry = self.toolboxes.write().of(toolbox_id, Limits::default());
+        entry.set_step_tools(tools);
     }
 
     /// Holds a generation for a call; `None` when the generation is unknown or takes no new calls.
@@ -64,8 +64,8 @@ impl Engine {
     /// The number of emergency stops of a toolbox so far; 0 where the engine does not know the toolbox.
     #[must_use]
     pub fn stop_epoch(&self, toolbox_id: &str) -> u64 {
-        let known = self.known_toolbox(toolbox_id);
-        known.map_or(0, |known| known.latch.epoch())
+        let entry = self.known_toolbox(toolbox_id);
+        entry.map_or(0, |entry| entry.latch.epoch())
     }
 
     /// Refuses new calls for a generation and waits for its calls to end. After `limit` it ends them and waits once
@@ -99,8 +99,8 @@ impl Engine {
 
     /// Removes a closed generation. The latch stays.
     pub fn detach(&self, toolbox_id: &str, generation: u64) {
-        let known = self.known_toolbox(toolbox_id);
-        if known.is_some_and(|known| known.detach(generation)) {
+        let entry = self.known_toolbox(toolbox_id);
+        if entry.is_some_and(|entry| entry.detach(generation)) {
             self.facts.make(|| Fact::ToolboxDown {
                 toolbox_id: toolbox_id.to_owned(),
                 generation,

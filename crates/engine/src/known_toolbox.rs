@@ -390,8 +390,8 @@ impl ClaimTicket {
             return Ok(self.reserved);
         };
         control.show(|call| Fact::Waiting { call, ahead });
-        let known = &self.reserved.known;
-        let limit = known.limits().max_wait;
+        let entry = &self.reserved.known;
+        let limit = entry.limits().max_wait;
         // A safe call keeps its place, unless a cause ends safe actions, too.
         let ended = if safe { control.hard() } else { control.soft() };
         tokio::select! {
@@ -399,7 +399,7 @@ impl ClaimTicket {
             () = ended.cancelled() => Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
             granted = timeout(limit, grant) => match granted {
                 Ok(_) => Ok(self.reserved),
-                Err(_) => Err(known.waited_too_long(&wanted, limit)),
+                Err(_) => Err(entry.waited_too_long(&wanted, limit)),
             }
         }
     }

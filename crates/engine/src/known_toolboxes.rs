@@ -28,7 +28,7 @@ impl KnownToolboxes {
                 limits,
             ))
         };
-        let known = self.by_id.entry(toolbox_id.to_owned()).or_insert_with(fresh);
-        known.clone()
+        let entry = self.by_id.entry(toolbox_id.to_owned()).or_insert_with(fresh);
+        entry.clone()
     }
 }

@@ -72,7 +72,7 @@ impl Runner<'_> {
     /// # Errors
     /// The toolbox died before any run of the call reached it.
     pub(crate) async fn run(&self, mut plan: Plan) -> Result<Report, Failure> {
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut lines: Vec<Option<ActionReport>> = vec![None; plan.actions.len()];
         let waves = std::mem::take(&mut plan.waves);
         let mut goes_on = true;
@@ -120,7 +120,7 @@ impl Runner<'_> {
         }
         Ok(Report {
             outcome: call_outcome(&actions, cause.as_ref()),
-            duration_ms: millis(begun.elapsed()),
+            duration_ms: millis(start.elapsed()),
             actions,
         })
     }
@@ -183,7 +183,7 @@ impl Runner<'_> {
 
     /// Runs one action until it ends or the engine's time limit for it has passed.
     async fn drive(&self, index: usize, job: Job, inputs: Object) -> (usize, ActionReport) {
-        let begun = Instant::now();
+        let began_at = Instant::now();
         let Job {
             mut line,
             params,
@@ -207,8 +207,8 @@ impl Runner<'_> {
             wave: line.wave,
             waves: self.waves,
         });
-        let asked = self.control.facts().filter(|facts| facts.has_queue());
-        let hears = asked.map(|_| Arc::new(AtomicBool::new(true)));
+        let followers = self.control.facts().filter(|facts| facts.has_queue());
+        let hears = followers.map(|_| Arc::new(AtomicBool::new(true)));
         let mut ended = self
             .toolbox
             .start(run, start, self.progress_sink(&line, hears.as_ref()));
@@ -276,7 +276,7 @@ impl Runner<'_> {
             }
         }
         underway.over();
-        line.duration_ms = millis(begun.elapsed());
+        line.duration_ms = millis(began_at.elapsed());
         (index, line)
     }
 
@@ -288,8 +288,8 @@ impl Runner<'_> {
             _ => Vec::new(),
         };
         settle(line, end, why);
-        let asked = self.identity.content_dir.is_some();
-        if asked && line.outcome == Outcome::Completed && !content.is_empty() {
+        let keeps_content = self.identity.content_dir.is_some();
+        if keeps_content && line.outcome == Outcome::Completed && !content.is_empty() {
             self.content.lock().insert(index, content);
         }
     }

@@ -139,12 +139,12 @@ impl Engine {
     /// # Cancel safety
     /// As [`Self::stop`].
     pub fn stop_itself(&self, toolbox_id: &str, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
-        let known = self.toolboxes.write().of(toolbox_id, Limits::default());
-        if known.latch.holder().is_some() && !known.is_resuming() {
+        let entry = self.toolboxes.write().of(toolbox_id, Limits::default());
+        if entry.latch.holder().is_some() && !entry.is_resuming() {
             tracing::debug!(toolbox = toolbox_id, reason, "it is in emergency stop already");
             return Box::pin(std::future::ready(Vec::new()));
         }
-        self.stop_toolboxes(&[known], &StopRecord::new(reason), true)
+        self.stop_toolboxes(&[entry], &StopRecord::new(reason), true)
     }
 
     /// Whether a resume of a toolbox is under way: a stop that comes meanwhile is newer than the one that is being lifted.
@@ -201,14 +201,14 @@ impl Engine {
                 toolboxes.everything.clone(),
             )
         };
-        let known = known.ok_or_else(|| ResumeError::UnknownToolbox(toolbox_id.to_owned()))?;
+        let entry = known.ok_or_else(|| ResumeError::UnknownToolbox(toolbox_id.to_owned()))?;
         if let Some(everything) = everything {
             return Err(ResumeError::EverythingHeld {
                 toolbox_id: toolbox_id.to_owned(),
                 stop_id: everything.stop_id,
             });
         }
-        self.resume_toolbox(&known, stop_id, by).await
+        self.resume_toolbox(&entry, stop_id, by).await
     }
 
     /// Lifts the stop `stop_id` wherever it holds: the stop of everything, the latch of each installed toolbox that
@@ -259,13 +259,13 @@ impl Engine {
             }
         }
         self.latches_changed();
-        let asked = installed.iter().map(|known| async move {
+        let resumes = installed.iter().map(|known| async move {
             Resumed {
                 toolbox_id: known.toolbox_id.clone(),
                 refused: self.resume_toolbox(known, stop_id, by).await.err(),
             }
         });
-        Ok(join_all(asked).await)
+        Ok(join_all(resumes).await)
     }
 
     async fn resume_toolbox(&self, known: &KnownToolbox, stop_id: &str, by: &str) -> Result<(), ResumeError> {

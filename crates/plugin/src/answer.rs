@@ -78,7 +78,7 @@ mod tests {
     fn check(status: Status, json: &str, expected: &str) {
         let (end, shown) = run_end(status, Ok(json));
         let content = shown.map_or(String::new(), |shown| format!(" with {}", shown.text()));
-        let shown = match end {
+        let text = match end {
             RunEnd::Output(output) => format!("output {}{content}", output.text()),
             RunEnd::Error(failure) => {
                 let failure: Failure = json::read(failure.text()).unwrap();
@@ -88,8 +88,8 @@ mod tests {
             RunEnd::Lost(_) => "lost".to_owned(),
         };
         assert!(
-            shown.starts_with(expected),
-            "{shown:?} should start with {expected:?}"
+            text.starts_with(expected),
+            "{text:?} should start with {expected:?}"
         );
     }
 

@@ -194,12 +194,12 @@ fn read_table(raw: *const abi::Toolbox, file: &Path) -> Result<abi::Toolbox, Loa
         });
     }
     // MAX_TABLE_BYTES fits every usize.
-    let known = (size as usize).min(size_of::<abi::Toolbox>());
+    let length = (size as usize).min(size_of::<abi::Toolbox>());
     let mut table = MaybeUninit::<abi::Toolbox>::zeroed();
     // SAFETY: `known` bytes are readable by the table's own word and writable in ours; all zeroes is a valid table of
     // null pointers, so fields beyond `known` are null (tests/process_isolation/misbehaviour.rs, newer_minor).
     let table = unsafe {
-        std::ptr::copy_nonoverlapping(raw.cast::<u8>(), table.as_mut_ptr().cast::<u8>(), known);
+        std::ptr::copy_nonoverlapping(raw.cast::<u8>(), table.as_mut_ptr().cast::<u8>(), length);
         table.assume_init()
     };
     Ok(table)

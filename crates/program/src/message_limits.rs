@@ -215,8 +215,8 @@ mod tests {
     #[test]
     fn what_is_left_out_is_said_at_once_and_then_now_and_then() {
         let mut left_out = LeftOut::default();
-        let begun = Instant::now();
-        let mut at = |seconds| left_out.one_more(begun + Duration::from_secs(seconds));
+        let start = Instant::now();
+        let mut at = |seconds| left_out.one_more(start + Duration::from_secs(seconds));
         assert_eq!(
             [at(0), at(0), at(9), at(10), at(11), at(20)],
             [Some(1), None, None, Some(3), None, Some(2)]

@@ -119,7 +119,7 @@ impl Server {
 
     /// Takes an order from the data lane.
     pub(crate) fn data(&self, order: Order) {
-        let asked = match order {
+        let request = match order {
             Order::Start { run, progress, start } => {
                 self.start(run, start, progress);
                 return;
@@ -138,7 +138,7 @@ impl Server {
             }
             asked => asked,
         };
-        match asked {
+        match request {
             Order::Tools { seq } => {
                 let reply = self.reply(move |answer| Notice::Tools { seq, answer });
                 self.ask(reply, |toolbox, reply| toolbox.tools(reply));

@@ -57,14 +57,14 @@ fn serve<T: Toolbox>(
         format!("do not run this program directly: ovos-tools starts it for an entry of service.programs (file descriptors 3 \
             and 4 must be sockets: {error})")
     })?;
-    let begun = GreetedProcess::new(sockets, hello);
-    let begun = begun.and_then(|greeted| {
+    let process = GreetedProcess::new(sockets, hello);
+    let process = process.and_then(|greeted| {
         greeted.serve(move |opening, link| {
             open(opening, link).map(|toolbox| Arc::new(toolbox) as Arc<dyn Toolbox>)
         })
     });
     let serving =
-        begun.map_err(|error| format!("the threads that serve its sockets cannot be started: {error}"))?;
+        process.map_err(|error| format!("the threads that serve its sockets cannot be started: {error}"))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("signals cannot be waited for: {error}"))?;
     runtime.block_on(async {

@@ -292,7 +292,7 @@ impl<'t> Coercion<'t> {
             return;
         }
         let unknown: Vec<(&String, &Value)> = map.iter().filter(|(name, _)| !node.declares(name)).collect();
-        let shown: Vec<String> = unknown
+        let shortened: Vec<String> = unknown
             .iter()
             .take(MAX_PROBLEMS)
             .map(|(name, value)| {
@@ -318,11 +318,11 @@ impl<'t> Coercion<'t> {
                 }
             })
             .collect();
-        let known: Vec<&str> = node.names().collect();
-        let known = if known.is_empty() {
+        let names: Vec<&str> = node.names().collect();
+        let names = if names.is_empty() {
             "none".to_owned()
         } else {
-            shorten_text(&known.join(", "), 300)
+            shorten_text(&names.join(", "), 300)
         };
         let arguments = if unknown.len() == 1 {
             "argument"
@@ -332,8 +332,8 @@ impl<'t> Coercion<'t> {
         self.problems.push(Problem {
             path: self.place(),
             message: format!(
-                "unknown {arguments} {}; known: {known}",
-                shorten_text(&shown.join(", "), 200)
+                "unknown {arguments} {}; known: {names}",
+                shorten_text(&shortened.join(", "), 200)
             ),
         });
     }

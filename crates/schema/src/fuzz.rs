@@ -35,14 +35,14 @@ static KNOWN: LazyLock<Vec<KnownSchema>> = LazyLock::new(|| {
 /// arguments, each a line of JSON.
 pub fn prepare(data: &[u8]) {
     let [how, which, rest @ ..] = data else { return };
-    let known = &KNOWN[usize::from(*which) % KNOWN.len()];
+    let schema = &KNOWN[usize::from(*which) % KNOWN.len()];
     match how % 4 {
         0 | 1 => {
             if let Ok(value) = serde_json::from_slice(rest) {
-                known.check(value);
+                schema.check(value);
             }
         }
-        2 => known.check(drawn(&mut &*rest, 5)),
+        2 => schema.check(drawn(&mut &*rest, 5)),
         _ => own(rest),
     }
 }

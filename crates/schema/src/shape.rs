@@ -99,9 +99,9 @@ impl<'s> Walk<'s> {
         let mut in_place = children(map, IN_PLACE, &["dependentSchemas"], path);
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
             let Some(target) = resolve(self.root, reference) else {
-                let shown = super::shorten(&map["$ref"]);
+                let text = super::shorten(&map["$ref"]);
                 let message = format!(
-                    "the reference {shown} cannot be resolved, expected \"#/$defs/<name>\" of this schema"
+                    "the reference {text} cannot be resolved, expected \"#/$defs/<name>\" of this schema"
                 );
                 return Err(invalid(path, message));
             };

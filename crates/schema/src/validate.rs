@@ -312,14 +312,14 @@ fn accepts(error: &ValidationError<'_>, schema: &Value) -> String {
         .and_then(|(parent, _)| schema.pointer(parent));
     let members = members.or_else(|| beside?.get("enum")?.as_array().cloned());
     if let Some(members) = members {
-        let shown: Vec<String> = members.iter().take(MAX_MEMBERS).map(shorten).collect();
+        let texts: Vec<String> = members.iter().take(MAX_MEMBERS).map(shorten).collect();
         let more = if members.len() > MAX_MEMBERS {
             format!(" (of {})", members.len())
         } else {
             String::new()
         };
         let one_of = if members.len() == 1 { "" } else { "one of " };
-        return format!("{one_of}{}{more}", shown.join(", "));
+        return format!("{one_of}{}{more}", texts.join(", "));
     }
     let kind = match error.kind() {
         ValidationErrorKind::Type {

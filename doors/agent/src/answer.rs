@@ -221,8 +221,8 @@ mod tests {
             (CALL_TOOL, "stop", None),
             ("move", "{\"name\": \"stop\"}", None),
         ] {
-            let asked = ModelCall::new("a".to_owned(), name, of_text(written), written);
-            assert_eq!(asked.inner.as_deref(), expected, "{written}");
+            let call = ModelCall::new("a".to_owned(), name, of_text(written), written);
+            assert_eq!(call.inner.as_deref(), expected, "{written}");
         }
     }
 

@@ -70,7 +70,7 @@ impl Used {
     }
 
     /// Decides whether the physical budgets permit a call that moves something and asks for this much.
-    pub(crate) fn motion(&self, budgets: &AgentBudgets, asked: Charge, battery: Battery) -> Verdict {
+    pub(crate) fn motion(&self, budgets: &AgentBudgets, charge: Charge, battery: Battery) -> Verdict {
         let is_low = match battery {
             Battery::NeverKnown => false,
             Battery::Pct(pct) => pct < budgets.battery_pct,
@@ -79,16 +79,16 @@ impl Used {
         if is_low {
             return Verdict::End(End::Budget(Spent::Battery));
         }
-        for (asked, used, most, unit, spent) in [
+        for (amount, used, most, unit, spent) in [
             (
-                asked.deg,
+                charge.deg,
                 self.rotation_deg,
                 budgets.rotation_deg,
                 "degrees",
                 Spent::Rotation,
             ),
             (
-                asked.forward_m,
+                charge.forward_m,
                 self.forward_m,
                 budgets.forward_m,
                 "metres forward",
@@ -97,13 +97,13 @@ impl Used {
         ] {
             let left = most - used;
             // The arguments do not always say how far a tool turns or moves. So once a budget is used up, nothing moves.
-            if left <= 1e-6 && (asked > 0.0 || used > 0.0) {
+            if left <= 1e-6 && (amount > 0.0 || used > 0.0) {
                 return Verdict::End(End::Budget(spent));
             }
-            if asked > left + 1e-6 {
+            if amount > left + 1e-6 {
                 return Verdict::Refuse(format!(
                     "it needs {} {unit}, but only {} of {} are left in this run",
-                    short(asked),
+                    short(amount),
                     short(left),
                     short(most)
                 ));
@@ -337,8 +337,8 @@ mod tests {
         let schema = json!({"properties": {"step_deg": {"default": 30}, "max_steps": {"default": 12}}});
         let ask = |tool: &str, arguments: Value, battery| {
             let schema = if tool == "scan" { schema.clone() } else { json!({}) };
-            let asked = Charge::of_call(tool, &arguments, &schema).expect("numbers");
-            used.motion(&budgets(), asked, battery)
+            let charge = Charge::of_call(tool, &arguments, &schema).expect("numbers");
+            used.motion(&budgets(), charge, battery)
         };
         for (tool, arguments) in [
             ("turn_cw", json!({"deg": 60})),
@@ -414,8 +414,8 @@ mod tests {
             ("wave", json!({}), Battery::Pct(24.9), Spent::Battery),
             ("wave", json!({}), Battery::Lost, Spent::Battery),
         ] {
-            let asked = Charge::of_call(tool, &arguments, &json!({})).expect("numbers");
-            let verdict = used.motion(&budgets(), asked, battery);
+            let charge = Charge::of_call(tool, &arguments, &json!({})).expect("numbers");
+            let verdict = used.motion(&budgets(), charge, battery);
             assert_eq!(verdict, Verdict::End(End::Budget(spent)), "{tool}");
         }
     }
@@ -433,8 +433,8 @@ mod tests {
             ("scan", json!({"step_deg": 30, "max_steps": {}})),
             ("move_base", json!({"direction": "forward", "distance": "far"})),
         ] {
-            let asked = Charge::of_call(tool, &arguments, &json!({}));
-            assert!(asked.is_err(), "{tool} {arguments}: {asked:?}");
+            let charge = Charge::of_call(tool, &arguments, &json!({}));
+            assert!(charge.is_err(), "{tool} {arguments}: {charge:?}");
         }
     }
 

@@ -127,7 +127,7 @@ impl Endpoint {
                 Err(_) => Failure::Late,
             };
             tries += 1;
-            let asked = match &failure {
+            let retry_after = match &failure {
                 Failure::Connection(_) => None,
                 Failure::Status(status, _, asked)
                     if *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() =>
@@ -142,7 +142,7 @@ impl Endpoint {
             if tries > self.retries {
                 return Err(self.end(failure, tries));
             }
-            let pause = asked.unwrap_or(wait).min(LONGEST_WAIT);
+            let pause = retry_after.unwrap_or(wait).min(LONGEST_WAIT);
             tracing::warn!(?failure, ?pause, "asking the model again");
             sleep(pause).await;
             wait *= 2;
@@ -164,7 +164,7 @@ impl Endpoint {
             .await
             .map_err(|error| connection(&error))?;
         let status = response.status();
-        let asked = response
+        let retry_after = response
             .headers()
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.trim().parse().ok())
@@ -180,7 +180,7 @@ impl Endpoint {
         if !status.is_success() {
             let text = String::from_utf8_lossy(&body);
             let text = crate::prompt::cut(text.trim(), TOLD);
-            return Err(Failure::Status(status, text, asked));
+            return Err(Failure::Status(status, text, retry_after));
         }
         serde_json::from_slice(&body).map_err(|error| Failure::Unreadable(format!("it is not JSON: {error}")))
     }

@@ -109,7 +109,7 @@ impl Hands<'_> {
         let began = Instant::now();
         let mut options = CallOptions::default();
         let turn = self.arrivals.turn();
-        let answered = match self.call(&turn, tool, arguments, &options).await {
+        let answer = match self.call(&turn, tool, arguments, &options).await {
             Ok(answered) => match (door::confirm(&answered.answer), self.person) {
                 (None, _) => answered,
                 (Some(confirm), None) => {
@@ -136,9 +136,9 @@ impl Hands<'_> {
             },
             Err(result) => return *result,
         };
-        let mut result = self.read(tool, &answered).await;
-        result.began = answered.began || result.status == Status::Completed;
-        result.call_id = Some(answered.call_id);
+        let mut result = self.read(tool, &answer).await;
+        result.began = answer.began || result.status == Status::Completed;
+        result.call_id = Some(answer.call_id);
         result.ms = millis(began.elapsed());
         result
     }

@@ -142,7 +142,7 @@ impl Person {
     /// # Cancel safety
     /// Safe: the question is forgotten.
     pub(crate) async fn confirms(&self, longest: Duration, ask: impl FnOnce()) -> Option<bool> {
-        let asked = async {
+        let question = async {
             let _turn = self.0.turn.lock().await;
             let (sender, answer) = oneshot::channel();
             ask();
@@ -152,7 +152,7 @@ impl Person {
             });
             answer.await.ok()
         };
-        timeout(longest, asked).await.ok().flatten()
+        timeout(longest, question).await.ok().flatten()
     }
 }
 
@@ -165,12 +165,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_key_answers_the_question_that_was_shown_last_and_no_other() {
         let person = Person::default();
-        let shown = Mutex::new(Vec::new());
+        let prompts = Mutex::new(Vec::new());
         let longest = Duration::from_secs(60);
         let ask = |question: &'static str, answer: bool| {
-            let (person, shown) = (&person, &shown);
+            let (person, prompts) = (&person, &prompts);
             let show = move || {
-                shown.lock().expect("no panic").push(question);
+                prompts.lock().expect("no panic").push(question);
                 // The keys are pressed while the question is shown.
                 let person = person.clone();
                 tokio::spawn(async move {
@@ -184,7 +184,7 @@ mod tests {
         };
         let answers = join(ask("arm", true), ask("drone", false)).await;
         assert_eq!(answers, (Some(true), Some(false)));
-        assert_eq!(*shown.lock().expect("no panic"), ["arm", "drone"]);
+        assert_eq!(*prompts.lock().expect("no panic"), ["arm", "drone"]);
         // A key that was pressed without a question does not answer the next question.
         person.says(true);
         let late = person.confirms(Duration::ZERO, || {}).await;

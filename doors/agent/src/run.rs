@@ -178,17 +178,17 @@ impl<'a> Run<'a> {
             step: self.used.steps,
             left: &self.remaining(),
         });
-        let asked = Instant::now();
-        let answered = tokio::select! {
+        let start = Instant::now();
+        let completion = tokio::select! {
             biased;
             end = interrupt.wait() => return Some(end),
             answered = source.complete(&request) => answered,
         };
-        let raw = match answered {
+        let raw = match completion {
             Ok(raw) => raw,
             Err(end) => return Some(end),
         };
-        let answer_ms = millis(asked.elapsed());
+        let answer_ms = millis(start.elapsed());
         let answer = match answer::read(&raw, &mut self.ids, self.used.steps) {
             Ok(answer) => answer,
             Err(why) => return Some(End::ModelUnreadable(why)),

@@ -166,8 +166,8 @@ async fn answer_at_last(door: &Door, request: &Request, answer: &impl Serialize)
 }
 
 fn cancel(client: &Client, request: &Request, current: Option<&Current>) {
-    let asked: Result<AgentCancelRequest, String> = read(request);
-    let (run_id, error) = match asked {
+    let query: Result<AgentCancelRequest, String> = read(request);
+    let (run_id, error) = match query {
         Err(error) => (String::new(), Some(error)),
         Ok(AgentCancelRequest { run_id }) => match current.filter(|run| run.run_id == run_id) {
             Some(run) => {
@@ -198,9 +198,9 @@ fn begin(
     request: &Request,
     current: Option<&Current>,
 ) -> Result<Current, (String, String)> {
-    let asked: AgentRunRequest = read(request).map_err(|error| (String::new(), error))?;
+    let query: AgentRunRequest = read(request).map_err(|error| (String::new(), error))?;
     let mut settings = settings();
-    if let Some(run_id) = asked.run_id {
+    if let Some(run_id) = query.run_id {
         settings.run_id = run_id;
     }
     let run_id = settings.run_id.clone();
@@ -212,7 +212,7 @@ fn begin(
     if run_id.is_empty() || run_id.len() > 128 || !run_id.bytes().all(good) {
         return refuse("ValueError: run_id: expected 1 to 128 characters of [A-Za-z0-9._:-]");
     }
-    let goal = asked.goal.trim();
+    let goal = query.goal.trim();
     if goal.is_empty() || goal.chars().count() > LONGEST {
         return refuse("ValueError: goal: expected 1 to 4096 characters");
     }
@@ -224,8 +224,8 @@ fn begin(
         return refuse(&busy);
     }
     goal.clone_into(&mut settings.goal);
-    settings.dry_run |= asked.dry_run;
-    let budgets = asked.budgets.unwrap_or_default();
+    settings.dry_run |= query.dry_run;
+    let budgets = query.budgets.unwrap_or_default();
     let numbers = [budgets.rotation_deg, budgets.forward_m, budgets.battery_pct];
     if numbers
         .into_iter()
@@ -248,7 +248,7 @@ fn begin(
     let endpoint =
         endpoint(&settings.door).map_err(|error| (run_id.clone(), format!("ConfigError: {error}")))?;
     let interrupt = Interrupt::new();
-    let audience = if asked.progress {
+    let audience = if query.progress {
         told_on_bus(&door.client, request, &run_id, view)
     } else {
         Arc::clone(view)

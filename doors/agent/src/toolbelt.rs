@@ -142,16 +142,16 @@ impl Toolbelt {
             .filter(permits)
             .map(|tool| (tool.exported.clone(), Target::Tool(Arc::clone(tool))))
             .collect();
-        let mut shown = Vec::new();
+        let mut definitions = Vec::new();
         for own in own {
             targets.insert(own.name().to_owned(), Target::Own(own));
-            shown.push(own.definition());
+            definitions.push(own.definition());
         }
-        shown.append(&mut tools);
+        definitions.append(&mut tools);
         let found: Vec<Arc<Registered>> = listing.searchable().iter().filter(permits).cloned().collect();
         let finder = Finder::new(&found, listing.guides());
         Self {
-            shown,
+            shown: definitions,
             targets,
             finder,
             registered,

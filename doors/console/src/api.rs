@@ -316,22 +316,25 @@ pub(crate) async fn facts(
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let live = console.intake.live.subscribe();
     let end = console.door.shutdown.clone();
-    let begun = Event::default().event("begun").data("{}");
-    let events = stream::unfold((live, end, Some(begun)), |(mut live, end, begun)| async move {
-        if let Some(begun) = begun {
-            return Some((Ok(begun), (live, end, None)));
-        }
-        let received = tokio::select! {
-            received = live.recv() => received,
-            () = end.cancelled() => return None,
-        };
-        let event = match received {
-            Ok(line) => Event::default().data(&*line),
-            Err(RecvError::Lagged(_)) => Event::default().event("reset").data("{}"),
-            Err(RecvError::Closed) => return None,
-        };
-        Some((Ok(event), (live, end, None)))
-    });
+    let opening = Event::default().event("begun").data("{}");
+    let events = stream::unfold(
+        (live, end, Some(opening)),
+        |(mut live, end, opening)| async move {
+            if let Some(opening) = opening {
+                return Some((Ok(opening), (live, end, None)));
+            }
+            let received = tokio::select! {
+                received = live.recv() => received,
+                () = end.cancelled() => return None,
+            };
+            let event = match received {
+                Ok(line) => Event::default().data(&*line),
+                Err(RecvError::Lagged(_)) => Event::default().event("reset").data("{}"),
+                Err(RecvError::Closed) => return None,
+            };
+            Some((Ok(event), (live, end, None)))
+        },
+    );
     Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(5)))
 }
 

@@ -40,13 +40,13 @@ pub(crate) fn answer(path: &str, headers: &HeaderMap) -> Response<Body> {
     let digest = Sha256::digest(content.as_bytes());
     let tag: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let tag = format!("\"{tag}\"");
-    let known = headers.get(IF_NONE_MATCH).is_some_and(|shown| *shown == tag);
-    let mut response = Response::new(if known {
+    let is_current = headers.get(IF_NONE_MATCH).is_some_and(|shown| *shown == tag);
+    let mut response = Response::new(if is_current {
         Body::empty()
     } else {
         Body::from(*content)
     });
-    if known {
+    if is_current {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     }
     let headers = response.headers_mut();

@@ -96,11 +96,11 @@ pub(crate) fn run(arguments: &Arguments, file: &Path, record: &Path) -> Result<(
         );
     }
     let mut out = BufWriter::new(io::stdout().lock());
-    let shown = show(arguments, file, &mut out).and_then(|()| Ok(out.flush()?));
-    match shown {
+    let result = show(arguments, file, &mut out).and_then(|()| Ok(out.flush()?));
+    match result {
         // `| head` has enough.
         Err(LookError::Output(cause)) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        shown => shown,
+        result => result,
     }
 }
 

@@ -114,8 +114,8 @@ impl People {
 
     /// The role of a program that shows a token in the header `Authorization`.
     pub(crate) fn bearer(&self, headers: &HeaderMap) -> Option<Role> {
-        let shown = headers.get(AUTHORIZATION)?.to_str().ok()?;
-        let (scheme, token) = shown.split_once(' ')?;
+        let header = headers.get(AUTHORIZATION)?.to_str().ok()?;
+        let (scheme, token) = header.split_once(' ')?;
         let (role, _) = self
             .role_of(token)
             .filter(|_| scheme.eq_ignore_ascii_case("bearer"))?;

@@ -163,26 +163,26 @@ mod tests {
         let first = acceptor(&config).unwrap().fingerprint;
         assert_eq!(acceptor(&config).unwrap().fingerprint, first);
         assert_eq!(first.len(), 32 * 3 - 1);
-        let said = || acceptor(&config).err().unwrap().to_string();
+        let text = || acceptor(&config).err().unwrap().to_string();
 
         fs::set_permissions(&config.key_file, fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(said().contains("run `chmod 600"), "{}", said());
+        assert!(text().contains("run `chmod 600"), "{}", text());
         fs::set_permissions(&config.key_file, fs::Permissions::from_mode(0o600)).unwrap();
 
         let other = KeyPair::generate().unwrap().serialize_pem();
         fs::write(&config.key_file, other).unwrap();
-        assert!(said().contains("do not work together"), "{}", said());
+        assert!(text().contains("do not work together"), "{}", text());
         fs::write(&config.certificate_file, "").unwrap();
         assert!(
-            said().contains("service.doors.console.certificate_file"),
+            text().contains("service.doors.console.certificate_file"),
             "{}",
-            said()
+            text()
         );
         fs::write(&config.key_file, "no key").unwrap();
-        assert!(said().contains("service.doors.console.key_file"), "{}", said());
+        assert!(text().contains("service.doors.console.key_file"), "{}", text());
 
         fs::remove_file(&config.key_file).unwrap();
-        assert!(said().contains("console-key.pem does not"), "{}", said());
+        assert!(text().contains("console-key.pem does not"), "{}", text());
         fs::remove_file(&config.certificate_file).unwrap();
         assert_ne!(acceptor(&config).unwrap().fingerprint, first);
     }

@@ -101,8 +101,8 @@ impl Admission {
         if self.token.is_none() && self.protection.is_none() {
             return Ok(Grant::of_owner());
         }
-        let mut shown = headers.get_all(AUTHORIZATION).iter();
-        let bearer = match (shown.next(), shown.next()) {
+        let mut headers_given = headers.get_all(AUTHORIZATION).iter();
+        let bearer = match (headers_given.next(), headers_given.next()) {
             (Some(header), None) => bearer(header),
             _ => None,
         };

@@ -379,8 +379,8 @@ mod tests {
             message["params"]["arguments"],
             json!({"name": "arm__halt", "arguments": {}})
         );
-        let begun = br#"{"id":7,"method":"tools/call","params":{"name":"emergency_stop","arguments":""#;
-        let not_utf8 = [&begun[..], b"\xff\"}}"].concat();
+        let head = br#"{"id":7,"method":"tools/call","params":{"name":"emergency_stop","arguments":""#;
+        let not_utf8 = [&head[..], b"\xff\"}}"].concat();
         assert!(matches!(read(&not_utf8, false, |_| false), Arrival::Stop(_)));
     }
 

@@ -124,7 +124,7 @@ pub(crate) async fn carried<A>(
         tool.effect
     ));
     let _waits = call.waits();
-    let begun = tokio::select! {
+    let started_call = tokio::select! {
         biased;
         farewell = &mut leaving, if tool.effect != Effect::Stop => {
             return Err(answer::result(Answer::cancelled(tool, farewell.reason())));
@@ -132,7 +132,7 @@ pub(crate) async fn carried<A>(
         begun = door.link.carry(turn, tool, call_id, send) => begun,
     };
     let mut moves = moves(context, tool.effect);
-    let mut carried = begun.map_err(|why| answer::result(Answer::not_begun(tool, &why)))?;
+    let mut carried = started_call.map_err(|why| answer::result(Answer::not_begun(tool, &why)))?;
     let token = context.meta.get_progress_token();
     let mut progress = token.map(|token| Progress::new(context.peer.clone(), token));
     let (mut left, mut is_asked) = (None, false);
@@ -141,7 +141,7 @@ pub(crate) async fn carried<A>(
         is_present(context, tool.effect).await
     });
     loop {
-        let told = async {
+        let reports = async {
             match &mut progress {
                 Some(progress) => progress.drive().await,
                 None => std::future::pending().await,
@@ -197,7 +197,7 @@ pub(crate) async fn carried<A>(
                     return Err(answer::result(Answer::lost(tool, &lost, left.unwrap_or_default())));
                 }
             },
-            () = told => {}
+            () = reports => {}
         }
     }
 }

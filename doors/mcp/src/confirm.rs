@@ -58,11 +58,11 @@ pub(crate) async fn call_asking(
     if is_modern(context) {
         return question(confirm).into();
     }
-    let said = match ask_user(asked, door, tool, &confirm).await {
+    let reply = match ask_user(asked, door, tool, &confirm).await {
         Ok(said) => said,
         Err(failed) => return failed.into(),
     };
-    match call(door, tool, args, said, &own_id("mcp"), asked).await {
+    match call(door, tool, args, reply, &own_id("mcp"), asked).await {
         CallResult::Answered(result) => result.into(),
         CallResult::Waits(confirm) => answer::result(door::waits(
             tool,
@@ -134,7 +134,7 @@ async fn ask_user(
 ) -> Result<Decision, CallToolResult> {
     let CallRequest { context, gone, .. } = request;
     let wait = Duration::from_millis(confirm.expires_ms);
-    let asked = async {
+    let reply = async {
         let request = ServerRequest::ElicitRequest(form(confirm));
         let options = PeerRequestOptions::with_timeout(wait);
         let sent = context.peer.send_request_with_option(request, options);
@@ -144,7 +144,7 @@ async fn ask_user(
         left = leaves(context, gone, &door.link.shutdown, tool.effect) => {
             return Err(answer::result(Answer::cancelled(tool, left.reason())));
         }
-        answer = asked => answer,
+        answer = reply => answer,
     };
     match answer {
         Ok(ClientResult::ElicitResult(answer)) => {

@@ -384,7 +384,7 @@ mod tests {
     fn what_is_done_by_hand_is_said() {
         let home = tempfile::tempdir().expect("a folder");
         let url = Some("http://r:1/mcp");
-        for (host, url, token, said) in [
+        for (host, url, token, expected) in [
             (
                 Host::ClaudeCode,
                 None,
@@ -414,7 +414,7 @@ mod tests {
             (Host::HomeAssistant, None, None, "starts no programs"),
         ] {
             let text = of(host, false, url, token, home.path()).expect("a text");
-            assert!(text.contains(said), "{text}");
+            assert!(text.contains(expected), "{text}");
         }
         for host in [Host::Codex, Host::HomeAssistant] {
             let error = configured(host, true, home.path()).expect_err("there is no such file");

@@ -454,14 +454,14 @@ impl Gate {
         is_batch: bool,
         is_modern: bool,
     ) -> Stops {
-        let begun = answers.into_iter().map(|answer| {
+        let replies = answers.into_iter().map(|answer| {
             answer.map_err(|stop| {
                 let stopping = self.door.link.stopping(stop.tool);
                 (stop, stopping)
             })
         });
         Stops {
-            answers: begun.collect(),
+            answers: replies.collect(),
             is_batch,
             is_modern,
         }
@@ -512,12 +512,12 @@ impl Stops {
             match answer {
                 Ok(answer) => answers.push(answer),
                 Err((stop, stopping)) => {
-                    let told = stopping.await;
+                    let report = stopping.await;
                     let Some(id) = stop.id else { continue };
                     let is_modern = stop
                         .version
                         .map_or(self.is_modern, |version| version.as_str() >= MODERN);
-                    let result = answer::result_value(told, is_modern);
+                    let result = answer::result_value(report, is_modern);
                     answers.push(json!({"jsonrpc": "2.0", "id": id, "result": result}));
                 }
             }

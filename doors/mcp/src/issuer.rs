@@ -106,18 +106,18 @@ impl Issuer {
     /// # Cancel safety
     /// Safe.
     pub(crate) async fn renew(&self) {
-        let mut asked = self.asked.lock().await;
-        if asked.is_some_and(|asked| asked.elapsed() < PACE) {
+        let mut last_fetch = self.asked.lock().await;
+        if last_fetch.is_some_and(|last_fetch| last_fetch.elapsed() < PACE) {
             return;
         }
-        *asked = Some(Instant::now());
+        *last_fetch = Some(Instant::now());
         let late = || Err(format!("it did not answer within {} s", FETCH_LIMIT.as_secs()));
-        let answered = timeout(FETCH_LIMIT, self.fetch())
+        let answer = timeout(FETCH_LIMIT, self.fetch())
             .await
             .unwrap_or_else(|_| late());
-        *asked = Some(Instant::now());
+        *last_fetch = Some(Instant::now());
         let mut fetched = self.fetched.lock();
-        match answered {
+        match answer {
             Ok(keys) => {
                 *fetched = Fetched {
                     keys: Some((Instant::now(), Arc::new(keys))),
@@ -151,11 +151,11 @@ impl Issuer {
     async fn metadata(&self) -> Result<Value, String> {
         let mut why = String::new();
         for place in places(&self.name) {
-            let answered = self.get(&place).await.and_then(|text| {
+            let document = self.get(&place).await.and_then(|text| {
                 serde_json::from_slice::<Value>(&text)
                     .map_err(|error| format!("{place} is not JSON: {error}"))
             });
-            match answered {
+            match document {
                 Ok(metadata) if metadata["issuer"] == self.name.as_str() => return Ok(metadata),
                 Ok(metadata) => {
                     return Err(format!(

@@ -143,11 +143,11 @@ pub(crate) fn too_large(tools: &[Tool], config: &McpDoor) -> Option<String> {
 /// Describes the effect of a tool to clients. The protocol says that clients must not rely on it, but they do. What the protocol
 /// takes for granted is left out, but that a tool is destructive.
 fn annotations(effect: Effect) -> ToolAnnotations {
-    let said = ToolAnnotations::new();
+    let annotations = ToolAnnotations::new();
     match effect {
-        Effect::Read => said.read_only(true).open_world(false),
-        Effect::Write | Effect::Motion | Effect::Resume => said.destructive(true),
-        Effect::Safe | Effect::Stop => said.destructive(false).idempotent(true),
+        Effect::Read => annotations.read_only(true).open_world(false),
+        Effect::Write | Effect::Motion | Effect::Resume => annotations.destructive(true),
+        Effect::Safe | Effect::Stop => annotations.destructive(false).idempotent(true),
     }
 }
 
@@ -242,17 +242,17 @@ mod tests {
         );
         assert_eq!(owner(&listing, &config, "run_steps"), Some(Owner::Steps));
         assert_eq!(owner(&listing, &McpDoor::default(), "run_steps"), None);
-        let shown = &tools[5];
-        assert_eq!(hints(shown), (None, Some(true), None));
+        let tool = &tools[5];
+        assert_eq!(hints(tool), (None, Some(true), None));
     }
 
     #[test]
     fn where_tools_are_searched_the_list_has_the_tools_of_the_door_alone() {
-        let listed = [
+        let entries = [
             of("arm", "wave", "wave", Effect::Motion),
             of("arm", "find_tools", "find_tools", Effect::Read),
         ];
-        let listing = listing(listed, &[FIND_TOOLS, CALL_TOOL]);
+        let listing = listing(entries, &[FIND_TOOLS, CALL_TOOL]);
         let config = McpDoor {
             find_tools: true,
             ..McpDoor::default()
@@ -276,15 +276,15 @@ mod tests {
     #[test]
     fn a_list_that_is_too_long_for_a_host_says_how_to_search_it() {
         let names = (0..MOST_TOOLS).map(|number| format!("tool_{number}"));
-        let listed = names.map(|name| of("many", &name, &name, Effect::Read));
+        let entries = names.map(|name| of("many", &name, &name, Effect::Read));
         let config = McpDoor {
             warn_list_bytes: 1 << 20,
             ..McpDoor::default()
         };
-        let said = too_large(&tools(&listing(listed, &[]), &config), &config).expect("a warning");
+        let warning = too_large(&tools(&listing(entries, &[]), &config), &config).expect("a warning");
         assert!(
-            said.contains("the list of 133 tools") && said.contains("service.doors.mcp.find_tools"),
-            "{said}"
+            warning.contains("the list of 133 tools") && warning.contains("service.doors.mcp.find_tools"),
+            "{warning}"
         );
     }
 
@@ -297,10 +297,10 @@ mod tests {
             ..McpDoor::default()
         };
         let tools = tools(&listing([tool], &[]), &config);
-        let said = too_large(&tools, &config).expect("a warning");
+        let warning = too_large(&tools, &config).expect("a warning");
         assert!(
-            said.contains("the list of 6 tools") && said.contains("the largest are add ("),
-            "{said}"
+            warning.contains("the list of 6 tools") && warning.contains("the largest are add ("),
+            "{warning}"
         );
         let config = McpDoor {
             warn_list_bytes: 1 << 20,

@@ -216,8 +216,8 @@ fn object(value: Result<Value, serde_json::Error>) -> Object {
 
 fn task(call: &LongCall<Outcome>, status: TaskStatus) -> Task {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let begun = DateTime::<Utc>::from(call.begun_at()).to_rfc3339();
-    let mut task = Task::new(call.call_id(), status, begun, current_timestamp())
+    let start = DateTime::<Utc>::from(call.begun_at()).to_rfc3339();
+    let mut task = Task::new(call.call_id(), status, start, current_timestamp())
         // The task lives as long as its client asks, and one lease longer.
         .with_ttl_ms(millis(call.age() + call.lease()))
         .with_poll_interval_ms(POLL_MS);

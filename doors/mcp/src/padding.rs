@@ -154,9 +154,9 @@ mod tests {
         let moving = Moving::default();
         let never = futures_util::stream::pending::<Result<Frame<Bytes>, Infallible>>();
         let mut body = Padded::new(StreamBody::new(never).boxed(), moving.clone());
-        let begun = Instant::now();
+        let start = Instant::now();
         let rests = tokio::time::timeout(Duration::from_secs(60), body.frame()).await;
-        assert!(rests.is_err() && begun.elapsed() >= Duration::from_secs(60));
+        assert!(rests.is_err() && start.elapsed() >= Duration::from_secs(60));
         let moves = moving.begin();
         advance(EVERY).await;
         let frame = body.frame().await.expect("a frame").expect("no error");

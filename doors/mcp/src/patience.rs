@@ -56,8 +56,8 @@ pub(crate) fn patience(context: &RequestContext<RoleServer>, config: &McpDoor) -
 
 fn of_client(name: Option<&str>) -> Duration {
     let name = name.unwrap_or_default().to_ascii_lowercase();
-    let known = HOSTS.iter().find(|host| name.starts_with(host.client));
-    known.map_or(USUAL, |host| Duration::from_secs(host.within))
+    let row = HOSTS.iter().find(|host| name.starts_with(host.client));
+    row.map_or(USUAL, |host| Duration::from_secs(host.within))
 }
 
 #[cfg(test)]

@@ -330,9 +330,9 @@ mod tests {
         }
         assert!(!gone.is_cancelled());
         watched.write_all(&[0; 8]).await.expect("there is room");
-        let begun = Instant::now();
+        let start = Instant::now();
         let error = watched.write_all(&[0; 8]).await.expect_err("nothing reads");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(gone.is_cancelled() && begun.elapsed() <= WRITE_WAIT + Duration::from_millis(2));
+        assert!(gone.is_cancelled() && start.elapsed() <= WRITE_WAIT + Duration::from_millis(2));
     }
 }

@@ -164,14 +164,14 @@ impl Notes {
             }
             ProgressKind::Update => {
                 let Some(fraction) = step.fraction else { return };
-                let said = step.message.clone().or_else(|| step.action.clone());
+                let text = step.message.clone().or_else(|| step.action.clone());
                 // A wave counts as done only when it has ended, not when one of its actions reports 1.0.
                 let value = done + fraction.clamp(0.0, 0.99);
                 match self.waiting.back_mut().filter(|note| note.said.is_some()) {
                     Some(last) if last.wave == step.wave => {
-                        (last.value, last.said) = (value.max(last.value), said)
+                        (last.value, last.said) = (value.max(last.value), text)
                     }
-                    _ => self.push(note(value, Vec::new(), said, now + EVERY)),
+                    _ => self.push(note(value, Vec::new(), text, now + EVERY)),
                 }
             }
             _ => {}
@@ -242,13 +242,13 @@ mod tests {
         for step in steps {
             notes.take(step, now);
         }
-        let mut said = Vec::new();
+        let mut reports = Vec::new();
         while !notes.waiting.is_empty() {
             if let Some(note) = notes.next() {
-                said.push((note.value, note.message()));
+                reports.push((note.value, note.message()));
             }
         }
-        said
+        reports
     }
 
     #[test]
@@ -265,8 +265,8 @@ mod tests {
             step(ProgressKind::ActionEnded, 2, Some("grip"), None),
             step(ProgressKind::Wave, 3, None, None),
         ];
-        let said = values_and_texts(&steps);
-        let texts: Vec<&str> = said.iter().map(|(_, text)| text.as_str()).collect();
+        let reports = values_and_texts(&steps);
+        let texts: Vec<&str> = reports.iter().map(|(_, text)| text.as_str()).collect();
         assert_eq!(
             texts,
             [
@@ -277,7 +277,7 @@ mod tests {
                 "wave 3 of 3"
             ]
         );
-        let numbers: Vec<f64> = said.iter().map(|(number, _)| *number).collect();
+        let numbers: Vec<f64> = reports.iter().map(|(number, _)| *number).collect();
         assert_eq!(numbers, [0.0, 0.5, 1.0, 1.99, 2.0]);
     }
 
@@ -287,10 +287,10 @@ mod tests {
             step: Some(id.to_owned()),
             ..step(ProgressKind::Wave, wave, None, None)
         };
-        let said = values_and_texts(&[of("find", 1), of("look", 1), of("find", 2), of("grab", 1)]);
+        let reports = values_and_texts(&[of("find", 1), of("look", 1), of("find", 2), of("grab", 1)]);
         let expected = [(0.0, "step find"), (1.0, "step look"), (2.0, "step grab")];
         let expected = expected.map(|(number, text)| (number, text.to_owned()));
-        assert_eq!(said, expected);
+        assert_eq!(reports, expected);
     }
 
     #[test]
@@ -308,8 +308,8 @@ mod tests {
         let steps: Vec<_> = (1..=100)
             .map(|wave| step(ProgressKind::Wave, wave, None, None))
             .collect();
-        let said = values_and_texts(&steps);
-        assert_eq!(said.len(), WAITING);
-        assert!((said[WAITING - 1].0 - 99.0).abs() < f64::EPSILON);
+        let reports = values_and_texts(&steps);
+        assert_eq!(reports.len(), WAITING);
+        assert!((reports[WAITING - 1].0 - 99.0).abs() < f64::EPSILON);
     }
 }

@@ -81,7 +81,7 @@ pub(crate) async fn read(door: &Door, uri: &str) -> Result<ResourceContents, Err
             )
         }
         Name::Toolbox(id) => {
-            let listed = ListRequest {
+            let request = ListRequest {
                 toolbox_id: Some(id.clone()),
                 detail: true,
                 ..ListRequest::default()
@@ -91,7 +91,7 @@ pub(crate) async fn read(door: &Door, uri: &str) -> Result<ResourceContents, Err
                 return Err(unknown(uri));
             };
             // A toolbox that is not loaded has no tools.
-            let tools = client.list(&listed).await.unwrap_or_default();
+            let tools = client.list(&request).await.unwrap_or_default();
             (page(toolbox, &status, &tools), MARKDOWN)
         }
         Name::Plan { tool, args } => {

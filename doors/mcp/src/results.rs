@@ -118,10 +118,10 @@ pub(crate) fn result(
     answer.data = match short.value {
         // Hosts that read the structured form alone read it there, too. The text of a failure is not the data.
         Value::Object(data) if forms != Forms::TextAndSchema && !answer.failed => {
-            let mut told = Object::new();
-            told.insert("shortened".to_owned(), json!(remark));
-            told.extend(data);
-            Value::Object(told)
+            let mut summary = Object::new();
+            summary.insert("shortened".to_owned(), json!(remark));
+            summary.extend(data);
+            Value::Object(summary)
         }
         other => {
             remarks = Some(remark);
@@ -216,17 +216,17 @@ mod tests {
                     structure.is_none() || serde_json::from_str::<Value>(&text).ok() == structure,
                     "{forms:?}"
                 );
-                let said = serde_json::to_string(&result.content).expect("JSON");
+                let content = serde_json::to_string(&result.content).expect("JSON");
                 assert_eq!(
-                    said.contains("Ask for less by `limit`."),
+                    content.contains("Ask for less by `limit`."),
                     is_short,
-                    "{forms:?}: {said}"
+                    "{forms:?}: {content}"
                 );
                 assert_eq!(
                     text.contains("\"shortened\""),
                     is_short && forms != Forms::TextAndSchema
                 );
-                assert_eq!(said.contains("resource_link"), is_short);
+                assert_eq!(content.contains("resource_link"), is_short);
             }
         }
     }
@@ -238,10 +238,10 @@ mod tests {
             let answer = Answer::failure(&"it failed ".repeat(2000), data);
             let mut result = result(&Results::default(), 4096, &tool(), forms, answer);
             forms.apply(&mut result);
-            let said = serde_json::to_string(&result.content).expect("JSON");
+            let content = serde_json::to_string(&result.content).expect("JSON");
             assert!(
-                said.contains("20000 bytes in all") && said.contains("Ask for less by"),
-                "{said}"
+                content.contains("20000 bytes in all") && content.contains("Ask for less by"),
+                "{content}"
             );
             assert_eq!(result.is_error, Some(true));
             assert!(serde_json::to_string(&result).expect("JSON").len() < 4096 + 1000);

@@ -139,7 +139,7 @@ impl Session {
             Ok(request) => request,
             Err(refused) => return Ok((*refused).into()),
         };
-        let asked = self.call_request(context, &request.name);
+        let call = self.call_request(context, &request.name);
         let name = request.name.clone();
         let result = match self.door.owner(&name).await {
             None => {
@@ -156,31 +156,31 @@ impl Session {
             }
             Some(Owner::Steps) => {
                 let arguments = request.arguments.unwrap_or_default();
-                let steps = |door: Arc<Door>, asked: CallRequest| async move {
-                    run(&door, arguments, &asked).await.into()
+                let steps = |door: Arc<Door>, call: CallRequest| async move {
+                    run(&door, arguments, &call).await.into()
                 };
-                long_calls::carried_out(&self.door, &self.calls(context), asked, steps).await?
+                long_calls::carried_out(&self.door, &self.calls(context), call, steps).await?
             }
             Some(Owner::Calls(tool)) => {
                 // It begins nothing, and later requests do not wait for it.
-                asked.turn.passes();
+                call.turn.passes();
                 let arguments = request.arguments.unwrap_or_default();
-                long_calls::ask(&self.door, &self.calls(context), tool, &arguments, &asked).await?
+                long_calls::ask(&self.door, &self.calls(context), tool, &arguments, &call).await?
             }
             Some(Owner::Schedule(tool)) => {
                 let arguments = request.arguments.unwrap_or_default();
                 let listing = self.door.link.listing();
-                answer::result(tool.ask(&asked.client, &listing, &arguments).await).into()
+                answer::result(tool.ask(&call.client, &listing, &arguments).await).into()
             }
             // A stop waits for nothing, not even for a task of its own.
             Some(Owner::Toolbox(tool)) if tool.effect == Effect::Stop => {
-                call_asking(&self.door, &tool, request, &asked).await
+                call_asking(&self.door, &tool, request, &call).await
             }
             Some(Owner::Toolbox(tool)) => {
-                let one = |door: Arc<Door>, asked: CallRequest| async move {
-                    call_asking(&door, &tool, request, &asked).await
+                let one = |door: Arc<Door>, call: CallRequest| async move {
+                    call_asking(&door, &tool, request, &call).await
                 };
-                long_calls::carried_out(&self.door, &self.calls(context), asked, one).await?
+                long_calls::carried_out(&self.door, &self.calls(context), call, one).await?
             }
         };
         Ok(match result {
@@ -461,15 +461,15 @@ mod tests {
                 .await
                 .expect("a server that reads");
         }
-        let mut answered = Vec::new();
-        while answered.len() < 2 {
+        let mut answers = Vec::new();
+        while answers.len() < 2 {
             let line = lines.next_line().await.expect("a line").expect("no end");
             let answer: Value = serde_json::from_str(&line).expect("JSON");
             assert_eq!(answer["error"]["code"], -32603, "{answer}");
-            answered.push(answer["id"].clone());
+            answers.push(answer["id"].clone());
         }
-        answered.sort_by_key(Value::as_u64);
-        assert_eq!(answered, [1, 3]);
+        answers.sort_by_key(Value::as_u64);
+        assert_eq!(answers, [1, 3]);
         server.abort();
     }
 

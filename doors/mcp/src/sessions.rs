@@ -105,8 +105,8 @@ impl Sessions {
 
     /// The library for a request of this session, or for one that opens a session with this version.
     pub(crate) fn mcp(&self, session: Option<&str>, version: Option<&str>) -> &Mcp {
-        let known = self.known.lock();
-        let entry = session.and_then(|id| known.by_id.get(id));
+        let sessions = self.known.lock();
+        let entry = session.and_then(|id| sessions.by_id.get(id));
         let is_older = entry.map_or(version.is_some_and(|version| version < PRIMED), |entry| {
             entry.is_older
         });
@@ -115,8 +115,8 @@ impl Sessions {
 
     /// The order of the requests of a session, or of those that belong to none.
     pub(crate) fn arrivals(&self, session: Option<&str>) -> Arrivals {
-        let known = self.known.lock();
-        let entry = session.and_then(|id| known.by_id.get(id));
+        let sessions = self.known.lock();
+        let entry = session.and_then(|id| sessions.by_id.get(id));
         entry.map_or_else(|| self.modern.clone(), |entry| entry.arrivals.clone())
     }
 
@@ -127,8 +127,8 @@ impl Sessions {
 
     /// Whether a session was opened for another principal. A client that learned its id gains nothing by it.
     pub(crate) fn is_foreign(&self, session: &str, principal: Option<&Principal>) -> bool {
-        let known = self.known.lock();
-        let entry = known.by_id.get(session);
+        let sessions = self.known.lock();
+        let entry = sessions.by_id.get(session);
         entry.is_some_and(|entry| entry.principal.as_ref() != principal)
     }
 
@@ -137,18 +137,18 @@ impl Sessions {
         self.forget_ended().await;
         loop {
             let ended = {
-                let mut known = self.known.lock();
-                if known.by_id.len() < MOST {
+                let mut sessions = self.known.lock();
+                if sessions.by_id.len() < MOST {
                     return true;
                 }
-                let idle = known.by_id.iter().filter(|(_, entry)| entry.open == 0);
+                let idle = sessions.by_id.iter().filter(|(_, entry)| entry.open == 0);
                 let Some((id, is_older)) = idle
                     .min_by_key(|(_, entry)| entry.used)
                     .map(|(id, entry)| (id.clone(), entry.is_older))
                 else {
                     return false;
                 };
-                known.by_id.remove(&id);
+                sessions.by_id.remove(&id);
                 (id, is_older)
             };
             let (id, is_older) = ended;
@@ -173,8 +173,8 @@ impl Sessions {
         }
         for (served, is_older) in [(&self.older, true), (&self.newer, false)] {
             let living = served.manager.sessions.read().await;
-            let mut known = self.known.lock();
-            known
+            let mut sessions = self.known.lock();
+            sessions
                 .by_id
                 .retain(|id, entry| entry.is_older != is_older || living.contains_key(id.as_str()));
         }
@@ -182,16 +182,16 @@ impl Sessions {
 
     /// Records a session that was opened with this version.
     pub(crate) fn opened(&self, id: &str, version: Option<&str>, principal: Option<&Principal>) {
-        let mut known = self.known.lock();
-        known.uses += 1;
+        let mut sessions = self.known.lock();
+        sessions.uses += 1;
         let entry = Entry {
             principal: principal.cloned(),
             arrivals: self.door.link.arrivals(),
             is_older: version.is_some_and(|version| version < PRIMED),
             open: 0,
-            used: known.uses,
+            used: sessions.uses,
         };
-        known.by_id.insert(id.to_owned(), entry);
+        sessions.by_id.insert(id.to_owned(), entry);
     }
 
     /// Records that a client ended its session.

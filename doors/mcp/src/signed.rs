@@ -131,8 +131,8 @@ impl<'t> Signed<'t> {
         let (header, claims) = message.split_once('.').ok_or(Rejection::Malformed)?;
         let header = serde_json::from_slice::<Header>(&decoded(header).ok_or(Rejection::Malformed)?);
         let header = header.map_err(|_| Rejection::Malformed)?;
-        let known = ALGORITHMS.into_iter().find(|(name, _)| *name == header.alg);
-        let algorithm = known
+        let row = ALGORITHMS.into_iter().find(|(name, _)| *name == header.alg);
+        let algorithm = row
             .filter(|_| header.crit.is_none())
             .ok_or(Rejection::Algorithm)?;
         Ok(Self {

@@ -257,8 +257,8 @@ async fn made(
         Ok(answer) => answer,
         Err(end) => return (end, None),
     };
-    let said = Answer::of(tool, &answer);
-    (done(said.failed, &said.text), door::confirm(&answer))
+    let report = Answer::of(tool, &answer);
+    (done(report.failed, &report.text), door::confirm(&answer))
 }
 
 async fn ran(

@@ -182,6 +182,6 @@ impl OvosScheduler {
 
 /// Whether a scheduler answers.
 async fn is_there(client: &Client) -> bool {
-    let asked = client.ask(OVOS_SCHEDULER, &EmptyRequest {}, PROBE_WAIT);
-    asked.await.is_ok()
+    let answer = client.ask(OVOS_SCHEDULER, &EmptyRequest {}, PROBE_WAIT);
+    answer.await.is_ok()
 }

@@ -407,17 +407,17 @@ fn described(table: &Table, schedule: &Schedule) -> Value {
         None => Vec::new(),
     };
     let upcoming: Vec<String> = upcoming.into_iter().map(text_of).collect();
-    let mut said = json!({
+    let mut entry = json!({
         "schedule_id": schedule.schedule_id, "title": schedule.title, "asker": schedule.asker, "next": upcoming,
         "fired": schedule.fired, "last": schedule.last_ms.map(text_of), "outcome": schedule.outcome,
         "suspended": table.suspended(schedule), "running": schedule.firing_ms.is_some(), "when": schedule.when,
     });
     match &schedule.what {
-        What::Call(call) => said["call"] = json!(call),
-        What::Run(run) => said["run"] = json!(run),
-        What::Message(message) => said["message"] = json!({"event": message.event, "data": message.data}),
+        What::Call(call) => entry["call"] = json!(call),
+        What::Run(run) => entry["run"] = json!(run),
+        What::Message(message) => entry["message"] = json!({"event": message.event, "data": message.data}),
     }
-    said
+    entry
 }
 
 fn value_error(why: &str) -> String {

@@ -207,13 +207,13 @@ impl Bridge {
         if let Some(error) = request.refused() {
             return Err(JoinError::Read(error.to_owned()));
         }
-        let asked: VoiceJoinRequest =
+        let join: VoiceJoinRequest =
             serde_json::from_value(Value::Object(request.data().clone())).map_err(|error| {
                 JoinError::Request(format!(
                     "expected dialect and the id of the conversation: {error}"
                 ))
             })?;
-        let (service, chat) = conversation(&asked).map_err(JoinError::Request)?;
+        let (service, chat) = conversation(&join).map_err(JoinError::Request)?;
         let client = self.door.client_for(request, WORK).map_err(JoinError::Read)?;
         // Later requests for the same conversation wait for the outcome of the first.
         let turn = Arc::clone(self.joining.lock().entry((service, chat.clone())).or_default());
@@ -234,7 +234,7 @@ impl Bridge {
             Err(error) => return Err(error),
         }
         let answer = VoiceJoinResponse {
-            request: asked,
+            request: join,
             joined: true,
         };
         Ok(json!(answer))

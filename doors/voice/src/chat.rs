@@ -258,18 +258,18 @@ impl Chat {
     /// `false` if nothing can be sent any more.
     fn tell_fewer_tools(&mut self, socket: &Socket, why: &str) -> bool {
         let listing = self.line.door.listing();
-        let shown = shown_tools(&listing, self.announces()).len();
-        let told = self.most_tools.map_or(shown, |most| most.min(shown));
+        let tool_count = shown_tools(&listing, self.announces()).len();
+        let limit = self.most_tools.map_or(tool_count, |most| most.min(tool_count));
         let dialect = self.line.dialect.name();
-        if told > StopTool::ALL.len() {
-            let most = (told / 2).max(StopTool::ALL.len());
+        if limit > StopTool::ALL.len() {
+            let most = (limit / 2).max(StopTool::ALL.len());
             tracing::warn!(
                 dialect,
                 why,
-                "the voice service rejected a list of {told} tools; sending {most}"
+                "the voice service rejected a list of {limit} tools; sending {most}"
             );
             self.most_tools = Some(most);
-            self.publish_refusal(Severity::Warning, told, most, why);
+            self.publish_refusal(Severity::Warning, limit, most, why);
             return self.tell_tools(socket);
         }
         tracing::error!(
@@ -281,7 +281,7 @@ impl Chat {
             return true;
         }
         self.most_tools = Some(0);
-        self.publish_refusal(Severity::Error, told, 0, why);
+        self.publish_refusal(Severity::Error, limit, 0, why);
         let text = "I have no tools in this conversation: I can neither move nor stop anything. Use the machine's own switch.";
         let frames = self.line.dialect.text_frames(text);
         self.floor.want();

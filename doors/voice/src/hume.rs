@@ -65,7 +65,7 @@ impl Dialect for Hume {
         if text("type") == Some("tool_call") && text("tool_type") != Some("builtin") {
             return called(frame);
         }
-        let heard = match text("type") {
+        let meaning = match text("type") {
             Some("chat_metadata") => id(frame.get("chat_id")).map(|chat| Meaning::Chat {
                 id: chat,
                 group: id(frame.get("chat_group_id")),
@@ -73,22 +73,22 @@ impl Dialect for Hume {
             Some("user_interruption") => Some(Meaning::Interrupted),
             Some("error") => {
                 let part = |key: &str| text(key).unwrap_or("?");
-                let said = format!("{} {}: {}", part("code"), part("slug"), part("message"));
+                let text = format!("{} {}: {}", part("code"), part("slug"), part("message"));
                 // An error does not name the message that caused it, but its kind does.
                 let words = format!("{} {}", part("slug"), part("message")).to_lowercase();
                 let is_of_tools = ["tools", "session_settings", "session settings"]
                     .iter()
                     .any(|word| words.contains(word));
                 Some(if is_of_tools {
-                    Meaning::ToolsRefused(said)
+                    Meaning::ToolsRefused(text)
                 } else {
-                    Meaning::Complaint(said)
+                    Meaning::Complaint(text)
                 })
             }
             // Every other `tool_call` is for a tool that the service runs itself.
             _ => None,
         };
-        heard.into_iter().collect()
+        meaning.into_iter().collect()
     }
 
     fn answer(&self, call: &VoiceCall, outcome: &Outcome) -> Vec<String> {
@@ -124,8 +124,8 @@ impl Dialect for Hume {
 
     fn text_frames(&self, text: &str) -> Vec<String> {
         // The voice speaks this text unchanged.
-        let said = json!({"type": "assistant_input", "text": text});
-        vec![said.to_string()]
+        let frame = json!({"type": "assistant_input", "text": text});
+        vec![frame.to_string()]
     }
 
     fn tools_changed(&self, tools: &[ShownTool]) -> Vec<String> {
@@ -146,7 +146,7 @@ fn called(frame: &Value) -> Vec<Meaning> {
     let arguments: Result<Object, String> =
         arguments(frame.get("parameters")).map_err(|expected| format!("parameters: {expected}"));
     let id = id(frame.get("tool_call_id"));
-    let asked = VoiceCall {
+    let call = VoiceCall {
         wants_answer: id.is_some() && frame.get("response_required") != Some(&Value::Bool(false)),
         name: tool_name(frame.get("name")),
         arguments,
@@ -154,10 +154,10 @@ fn called(frame: &Value) -> Vec<Meaning> {
         id: id.clone().unwrap_or_default(),
     };
     if id.is_some() {
-        return vec![Meaning::Call(asked)];
+        return vec![Meaning::Call(call)];
     }
     let complaint = "a tool_call without a usable tool_call_id cannot be answered".to_owned();
-    vec![Meaning::IfStop(asked), Meaning::Complaint(complaint)]
+    vec![Meaning::IfStop(call), Meaning::Complaint(complaint)]
 }
 
 #[cfg(test)]

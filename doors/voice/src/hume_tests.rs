@@ -83,9 +83,9 @@ fn an_answer_is_what_the_tool_returned_or_an_error_with_words_for_the_voice() {
     ] {
         assert_eq!(hume(None).answer(&call, &outcome), [frame.to_string()]);
     }
-    let said = hume(None).report(&call, &Outcome::Result(result));
+    let report = hume(None).report(&call, &Outcome::Result(result));
     let expected = json!({"type": "assistant_input", "text": "wave is done: Completed wave."});
-    assert_eq!(said, [expected.to_string()]);
+    assert_eq!(report, [expected.to_string()]);
 }
 
 #[test]

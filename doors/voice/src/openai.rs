@@ -109,9 +109,9 @@ impl Dialect for OpenAi {
     }
 
     fn text_frames(&self, text: &str) -> Vec<String> {
-        let told = format!("Tell the user: {text}");
+        let text = format!("Tell the user: {text}");
         let item =
-            json!({"type": "message", "role": "system", "content": [{"type": "input_text", "text": told}]});
+            json!({"type": "message", "role": "system", "content": [{"type": "input_text", "text": text}]});
         vec![json!({"type": "conversation.item.create", "item": item}).to_string()]
     }
 
@@ -147,18 +147,18 @@ fn of_response(response: &Value) -> Vec<Meaning> {
     let items = response.get("output").and_then(Value::as_array);
     let calls: Vec<&Value> = items.into_iter().flatten().filter(|item| is_call(item)).collect();
     let complete = calls.iter().copied().filter(|item| is_complete_call(item));
-    let mut heard = vec![Meaning::Floor { taken: false }];
+    let mut meanings = vec![Meaning::Floor { taken: false }];
     if text("status") == Some("completed") {
-        heard.extend(complete.flat_map(|item| called(item, turn)));
-        return heard;
+        meanings.extend(complete.flat_map(|item| called(item, turn)));
+        return meanings;
     }
     // A stop counts even if its response is not complete.
-    heard.extend(complete.map(|item| Meaning::IfStop(voice_call(item, turn))));
+    meanings.extend(complete.map(|item| Meaning::IfStop(voice_call(item, turn))));
     let reason = response.pointer("/status_details/reason").and_then(Value::as_str);
-    heard.extend((reason == Some("turn_detected")).then_some(Meaning::Interrupted));
+    meanings.extend((reason == Some("turn_detected")).then_some(Meaning::Interrupted));
     let ids: Vec<String> = calls.iter().filter_map(|item| id(item.get("call_id"))).collect();
-    heard.extend((!ids.is_empty()).then_some(Meaning::Cancel(ids)));
-    heard
+    meanings.extend((!ids.is_empty()).then_some(Meaning::Cancel(ids)));
+    meanings
 }
 
 fn is_call(item: &Value) -> bool {
@@ -172,12 +172,12 @@ fn is_complete_call(item: &Value) -> bool {
 }
 
 fn called(item: &Value, turn: Option<&str>) -> Vec<Meaning> {
-    let asked = voice_call(item, turn);
-    if !asked.id.is_empty() {
-        return vec![Meaning::Call(asked)];
+    let call = voice_call(item, turn);
+    if !call.id.is_empty() {
+        return vec![Meaning::Call(call)];
     }
     let complaint = "a function_call without a usable call_id cannot be answered".to_owned();
-    vec![Meaning::IfStop(asked), Meaning::Complaint(complaint)]
+    vec![Meaning::IfStop(call), Meaning::Complaint(complaint)]
 }
 
 fn voice_call(item: &Value, turn: Option<&str>) -> VoiceCall {

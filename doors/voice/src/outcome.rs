@@ -119,10 +119,10 @@ fn shaped(tool: &str, result: Value) -> Value {
         && result.get("message").is_some_and(Value::is_string);
     let failed = failure_key(&result).is_some();
     let ended = if failed { "did not succeed" } else { "is done" };
-    let said = ["message", "error"]
+    let reason = ["message", "error"]
         .iter()
         .find_map(|key| result.get(*key)?.as_str().map(str::to_owned));
-    let message = said
+    let message = reason
         .filter(|_| failed)
         .unwrap_or_else(|| format!("{tool} {ended}"));
     match has_form {
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn an_end_is_told_in_a_sentence() {
         let result = |success| Outcome::Result(json!({"success": success, "message": "m"}));
-        for (outcome, told) in [
+        for (outcome, expected) in [
             (result(true), "wave is done: m."),
             (result(false), "wave did not succeed: m."),
             (
@@ -192,7 +192,7 @@ mod tests {
                 "wave did not succeed: X: broken",
             ),
         ] {
-            assert_eq!(outcome.sentence("wave"), told);
+            assert_eq!(outcome.sentence("wave"), expected);
         }
     }
 }

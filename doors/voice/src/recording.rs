@@ -16,11 +16,11 @@ pub(crate) fn check(dialect: &dyn Dialect, recording: &str) {
         let frame = &row["frame"];
         let text = frame.to_string();
         let is_read = kind_of(&text).is_some_and(|kind| dialect.reads(kind));
-        let heard = match is_read {
+        let meanings = match is_read {
             true => Value::from_iter(dialect.parse(frame).iter().map(meaning_json)),
             false => Value::Null,
         };
-        assert_eq!(heard, row["heard"], "{text}");
+        assert_eq!(meanings, row["heard"], "{text}");
         checked += 1;
     }
     assert!(checked > 10, "only {checked} frames were found");

@@ -161,8 +161,8 @@ impl Socket {
         match message {
             Some(Ok(Message::Text(text))) => SocketEvent::Text(text),
             Some(Ok(Message::Close(frame))) => {
-                let said = frame.map(|frame| (frame.code, frame.reason.to_string()));
-                match said {
+                let close = frame.map(|frame| (frame.code, frame.reason.to_string()));
+                match close {
                     Some((
                         code @ (CloseCode::Away | CloseCode::Error | CloseCode::Restart | CloseCode::Again),
                         reason,

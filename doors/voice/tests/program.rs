@@ -9,9 +9,9 @@ fn its_help_names_both_speech_services() {
         .arg("--help")
         .output()
         .expect("the program runs");
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{told}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
     for part in ["hume", "openai"] {
-        assert!(told.contains(part), "no {part} in {told}");
+        assert!(text.contains(part), "no {part} in {text}");
     }
 }

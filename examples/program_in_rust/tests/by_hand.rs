@@ -4,7 +4,7 @@ use std::process::Command;
 
 #[test]
 fn by_hand_it_says_who_starts_it() {
-    for (arguments, code, told) in [
+    for (arguments, code, expected) in [
         (
             &[][..],
             70,
@@ -16,8 +16,8 @@ fn by_hand_it_says_who_starts_it() {
             .args(arguments)
             .output();
         let output = output.expect("it runs");
-        let said = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(code), "{said}");
-        assert!(said.contains(told), "{said}");
+        let text = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains(expected), "{text}");
     }
 }

@@ -103,7 +103,7 @@ impl From<ServiceError> for NoConnection {
 
 impl NoConnection {
     /// The reason, with what the owner of the mount can do.
-    pub(crate) fn told(self, id: &str) -> String {
+    pub(crate) fn into_reason(self, id: &str) -> String {
         let how = self
             .challenge
             .map(|_| format!(": run `ovos-tools mounts sign-in {id}` as the user of the service"));

@@ -53,9 +53,9 @@ async fn run(parent: &str, command: &[OsString]) -> Result<ExitStatus, String> {
     let [program, arguments @ ..] = command else {
         return Err("no command".to_owned());
     };
-    let shown = program.display();
+    let text = program.display();
     let child = Command::new(program).args(arguments).spawn();
-    let mut child = child.map_err(|error| format!("`{shown}` cannot be started: {error}"))?;
+    let mut child = child.map_err(|error| format!("`{text}` cannot be started: {error}"))?;
     // The server's pipes must report their end to the other side, so this process closes its own copies.
     let null = fs::File::options().read(true).write(true).open("/dev/null");
     let null = null.map_err(|error| trouble("/dev/null", &error))?;

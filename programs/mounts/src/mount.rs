@@ -357,7 +357,7 @@ async fn serve_once(
                 None => failed.next,
                 Some(_) => None,
             };
-            return Some(failed.told(&shared.id));
+            return Some(failed.into_reason(&shared.id));
         }
     };
     *era = Some(connection.era);

@@ -220,10 +220,10 @@ mod tests {
             assert_eq!(secrets.hide(alone), "(not shown)");
         }
         let text = "1 error for https://me:pass@host.example/mcp?key=q-secret with h-secret, e-secret, f-secret and t-secret";
-        let shown = secrets.hide(text);
-        assert!(!shown.contains("secret") && !shown.contains("pass"), "{shown}");
-        assert!(shown.starts_with("1 error for https://"), "{shown}");
-        assert!(shown.contains("host.example/mcp"), "{shown}");
+        let text = secrets.hide(text);
+        assert!(!text.contains("secret") && !text.contains("pass"), "{text}");
+        assert!(text.starts_with("1 error for https://"), "{text}");
+        assert!(text.contains("host.example/mcp"), "{text}");
     }
 
     #[test]
@@ -248,8 +248,8 @@ mod tests {
         let line = "\u{e4}xabcdefghijx".repeat(20);
         for cut in (0..line.len()).filter(|cut| line.is_char_boundary(*cut)) {
             let (complete, rest) = secrets.parted(&line[..cut]);
-            let shown = secrets.hide(complete) + &secrets.hide(&format!("{rest}{}", &line[cut..]));
-            assert_eq!(shown, "\u{e4}x(not shown)x".repeat(20), "{cut}");
+            let text = secrets.hide(complete) + &secrets.hide(&format!("{rest}{}", &line[cut..]));
+            assert_eq!(text, "\u{e4}x(not shown)x".repeat(20), "{cut}");
         }
         assert_eq!(Secrets::default().parted("all of it"), ("all of it", ""));
         assert_eq!(secrets.hide("other-line"), HIDDEN, "it is logged line by line");
@@ -300,9 +300,9 @@ mod tests {
                 ..Failure::new("McpError", message)
             })
         };
-        let shown = hidden("no e-secret", json!({"a": ["e-secret"], "e-secret": 1}));
-        assert_eq!(shown.message, "no (not shown)");
-        assert_eq!(shown.data, Some(json!({"a": ["(not shown)"], "(not shown)": 1})));
+        let text = hidden("no e-secret", json!({"a": ["e-secret"], "e-secret": 1}));
+        assert_eq!(text.message, "no (not shown)");
+        assert_eq!(text.data, Some(json!({"a": ["(not shown)"], "(not shown)": 1})));
         let long = hidden(&"\u{e4}".repeat(5000), json!("x".repeat(20_000)));
         assert_eq!((long.message.chars().count(), long.data), (2003, None));
     }

@@ -227,17 +227,17 @@ impl SigningIn<'_> {
         let meant = self.options.issuer.as_ref().or(before.as_ref());
         let plain = |issuer: &str| issuer.trim_end_matches('/').to_owned();
         let named = found.issuer.as_deref();
-        let shown = self.hidden(&named.unwrap_or("no issuer"));
+        let issuer = self.hidden(&named.unwrap_or("no issuer"));
         match meant {
             Some(meant) if named.map(plain) == Some(plain(meant)) => Ok(()),
             Some(meant) => Err(format!(
                 "{}: its server names another issuer than {meant}, to which nothing was sent; if it has moved and you trust it, sign in \
-                 with --issuer {shown}",
+                 with --issuer {issuer}",
                 self.name
             )),
             None if self.secret.is_some() => Err(format!(
                 "{}: a secret is for one issuer, and --client-secret-env needs to know which; if it is the one that its server names, \
-                 sign in with --issuer {shown}",
+                 sign in with --issuer {issuer}",
                 self.name
             )),
             None => Ok(()),
@@ -375,7 +375,7 @@ fn mount_of(config: &Config, name: &str) -> Result<MountConfig, String> {
 async fn tools(mount: &MountConfig, credentials: &Credentials) -> Result<usize, NoConnection> {
     let client = Client(Arc::new(Notifications::default()));
     let connection = connect_http(mount, None, Some(credentials), None, client).await?;
-    let listed = list(connection.service.peer()).await?;
+    let tools = list(connection.service.peer()).await?;
     _ = connection.service.cancel().await;
-    Ok(listed.len())
+    Ok(tools.len())
 }

@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_broken_tool_costs_itself() {
         let schema = json!({"type": "object"});
-        let listed = json!([
+        let list = json!([
             {"name": "first", "inputSchema": schema},
             {"name": "no_schema"},
             {"inputSchema": schema},
@@ -214,7 +214,7 @@ mod tests {
             {"name": "task", "inputSchema": schema, "execution": {"taskSupport": "required"}},
             {"name": "empty", "inputSchema": {}},
         ]);
-        let tools = read(&listed, &json!({}));
+        let tools = read(&list, &json!({}));
         assert_eq!(names(&tools), ["first", "empty"]);
         assert_eq!(tools.definitions[1].argument_schema, schema);
         let problems = tools.problems.join("\n");
@@ -226,10 +226,10 @@ mod tests {
     #[test]
     fn names_become_legal_and_a_collision_is_told() {
         let long = "x".repeat(80);
-        let listed: Value = ["a.b", "a/b", "1st", "ümlaut", &long]
+        let list: Value = ["a.b", "a/b", "1st", "ümlaut", &long]
             .map(|name| json!({"name": name, "inputSchema": {}}))
             .into();
-        let tools = read(&listed, &json!({}));
+        let tools = read(&list, &json!({}));
         assert_eq!(names(&tools), ["a_b", "_1st", "_mlaut", &long[..64]]);
         assert_eq!(tools.remote("a_b"), Some("a.b"));
         assert!(
@@ -241,13 +241,13 @@ mod tests {
 
     #[test]
     fn an_effect_is_stated_or_write_and_hints_count_where_they_are_trusted() {
-        let listed = json!([
+        let list = json!([
             {"name": "says_read", "inputSchema": {}, "annotations": {"readOnlyHint": true}},
             {"name": "stated", "inputSchema": {}, "annotations": {"readOnlyHint": true}},
             {"name": "silent", "inputSchema": {}},
         ]);
         let effects = |mount: Value| {
-            let tools = read(&listed, &mount);
+            let tools = read(&list, &mount);
             tools.definitions.iter().map(|one| one.effect).collect::<Vec<_>>()
         };
         use Effect::{Read, Write};
@@ -255,33 +255,33 @@ mod tests {
         assert_eq!(effects(json!({"trust_hints": true})), [Read, Read, Write]);
         let stated = json!({"trust_hints": true, "effects": {"stated": "write", "silent": "read"}});
         assert_eq!(effects(stated), [Read, Write, Read]);
-        let unknown = read(&listed, &json!({"effects": {"other": "read"}}));
+        let unknown = read(&list, &json!({"effects": {"other": "read"}}));
         assert!(unknown.problems[0].contains("`other`"), "{:?}", unknown.problems);
     }
 
     #[test]
     fn allow_and_deny_take_the_servers_names() {
-        let listed: Value = ["a.x", "a.y", "b"]
+        let list: Value = ["a.x", "a.y", "b"]
             .map(|name| json!({"name": name, "inputSchema": {}}))
             .into();
-        let tools = read(&listed, &json!({"tools": {"allow": ["a.*"], "deny": ["a.y"]}}));
+        let tools = read(&list, &json!({"tools": {"allow": ["a.*"], "deny": ["a.y"]}}));
         assert_eq!(names(&tools), ["a_x"]);
         assert!(tools.problems.is_empty(), "what is denied is no problem");
     }
 
     #[test]
     fn results_that_are_no_objects_are_put_into_one() {
-        let listed = json!([
+        let list = json!([
             {"name": "n", "inputSchema": {}, "outputSchema": {"type": "integer"}},
             {"name": "o", "inputSchema": {}, "outputSchema": {"properties": {"a": {}}}},
             {"name": "u", "inputSchema": {}},
         ]);
-        let tools = read(&listed, &json!({}));
+        let tools = read(&list, &json!({}));
         let schemas: Vec<&Value> = tools.definitions.iter().map(|one| &one.output_schema).collect();
         assert_eq!(schemas[0]["properties"]["result"], json!({"type": "integer"}));
         assert_eq!(schemas[1], &json!({"properties": {"a": {}}, "type": "object"}));
         assert_eq!(schemas[2], &json!({"type": "object"}));
-        let old = read(&listed, &json!({"output": "adapter"}));
+        let old = read(&list, &json!({"output": "adapter"}));
         assert_eq!(
             old.definitions[0].output_schema["required"],
             json!(["content", "is_error", "raw"])

@@ -74,8 +74,8 @@ impl Line {
         let Value::Object(data) = data else {
             return Message::new(topic, Object::new());
         };
-        let known = session_id.and_then(|id| self.ears.said_in(id));
-        let mut message = match known {
+        let recent = session_id.and_then(|id| self.ears.said_in(id));
+        let mut message = match recent {
             Some(said) => said.reply(topic, data),
             None => {
                 let mut message = Message::new(topic, data);
@@ -121,9 +121,12 @@ impl Line {
         {
             return Err(no_bus());
         }
-        let (heard, messages) = mpsc::channel(WAITING);
+        let (sender, messages) = mpsc::channel(WAITING);
         let topics = topics.into_iter().map(Into::into).collect();
-        self.ears.open.lock().push(Ear { topics, heard });
+        self.ears.open.lock().push(Ear {
+            topics,
+            heard: sender,
+        });
         Ok(Hearing(messages))
     }
 
@@ -219,10 +222,11 @@ struct Ear {
 
 impl Ears {
     fn said_in(&self, session_id: &str) -> Option<Message> {
-        let said = self.said.lock();
-        said.iter()
+        let messages = self.said.lock();
+        messages
+            .iter()
             .find(|(id, _)| id == session_id)
-            .map(|(_, said)| said.clone())
+            .map(|(_, messages)| messages.clone())
     }
 
     fn remember(&self, said: &Message) {
@@ -231,12 +235,12 @@ impl Ears {
             data: Object::new(),
             ..said.clone()
         };
-        let mut said = self.said.lock();
-        said.retain(|(other, _)| other != id);
-        if said.len() == SESSIONS {
-            said.remove(0);
+        let mut messages = self.said.lock();
+        messages.retain(|(other, _)| other != id);
+        if messages.len() == SESSIONS {
+            messages.remove(0);
         }
-        said.push((id.to_owned(), head));
+        messages.push((id.to_owned(), head));
     }
 }
 

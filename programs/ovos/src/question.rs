@@ -125,35 +125,35 @@ pub(crate) async fn ask(line: Line, call: Call, args: AskArgs) -> Result<AskOutp
         heard = hearing.until(Instant::now() + HEARD_AT_ALL, is_answer) => heard?,
         finished = speech.finish() => { finished?; None }
     };
-    let mut heard = early;
+    let mut reply = early;
     let mut end = Instant::now() + wait;
-    while heard.is_none() {
+    while reply.is_none() {
         let news = |message: &Message| {
             is_answer(message)
                 || (RECORDS.contains(&message.kind.as_str()) && message.session_id() == session)
         };
         match hearing.until(end, news).await? {
             None => break,
-            Some(message) if is_answer(&message) => heard = Some(message),
+            Some(message) if is_answer(&message) => reply = Some(message),
             // The user is speaking.
             Some(_) => end = Instant::now() + wait,
         }
     }
-    asking.ends(heard.as_ref());
+    asking.ends(reply.as_ref());
     // A stop ends the call, and there is no time to wait.
-    if heard.as_ref().is_none_or(|heard| heard.kind == answers) {
+    if reply.as_ref().is_none_or(|reply| reply.kind == answers) {
         hold.release().await?;
     }
-    let said = heard.as_ref().filter(|heard| heard.kind == answers);
-    let said = said.and_then(|heard| heard.data.get("utterances")?.get(0)?.as_str());
-    let outcome = match (&heard, said) {
-        (_, Some(said)) if !CANCELS.contains(&plain(said).as_str()) => AskOutcome::Answered,
+    let utterance = reply.as_ref().filter(|reply| reply.kind == answers);
+    let utterance = utterance.and_then(|reply| reply.data.get("utterances")?.get(0)?.as_str());
+    let outcome = match (&reply, utterance) {
+        (_, Some(utterance)) if !CANCELS.contains(&plain(utterance).as_str()) => AskOutcome::Answered,
         (None, _) => AskOutcome::NoAnswer,
         _ => AskOutcome::Cancelled,
     };
     Ok(AskOutput {
         outcome,
-        answer: said.map(str::to_owned),
+        answer: utterance.map(str::to_owned),
     })
 }
 
@@ -169,8 +169,8 @@ fn stops(message: &Message, session: Option<&str>) -> bool {
 }
 
 fn plain(said: &str) -> String {
-    let said = said.trim().trim_end_matches(['.', '!']);
-    said.to_lowercase()
+    let words = said.trim().trim_end_matches(['.', '!']);
+    words.to_lowercase()
 }
 
 /// The topic of the answers.
@@ -217,8 +217,8 @@ impl Hold {
             session_id: session_id.map(str::to_owned),
             session: None,
         };
-        let known = hold.line.message("", json!({}), session_id);
-        let mut session = known.context.get("session").cloned().unwrap_or_default();
+        let probe = hold.line.message("", json!({}), session_id);
+        let mut session = probe.context.get("session").cloned().unwrap_or_default();
         let others = answer.data.get("skills").and_then(Value::as_array);
         let others = others.into_iter().flatten().filter_map(Value::as_str);
         hold_in(&mut session, others, now(), seconds);

@@ -213,8 +213,8 @@ impl Speech {
         if let Some(lang) = lang {
             data["lang"] = lang.into();
         }
-        let asked = line.message("speak", data, session_id);
-        Self::send(line, asked).await
+        let request = line.message("speak", data, session_id);
+        Self::send(line, request).await
     }
 
     /// As [`begin`](Self::begin), with a message `speak`.
@@ -237,14 +237,15 @@ impl Speech {
     async fn begun(&mut self) -> Result<Outcome, Failure> {
         let is_device = self.asked.session_id().is_none();
         let wait = if is_device { BEGIN_WAIT } else { REPORT_WAIT };
-        let asked = &self.asked;
+        let request = &self.asked;
         let Some(hearing) = &mut self.hearing else {
             return Ok(Outcome::Sent);
         };
-        let begins = |message: &Message| BEGINS.contains(&message.kind.as_str()) && is_about(asked, message);
-        let begun = hearing.until(Instant::now() + wait, begins).await?;
-        self.has_begun = begun.is_some();
-        match (begun, is_device) {
+        let begins =
+            |message: &Message| BEGINS.contains(&message.kind.as_str()) && is_about(request, message);
+        let start = hearing.until(Instant::now() + wait, begins).await?;
+        self.has_begun = start.is_some();
+        match (start, is_device) {
             (Some(_), _) => Ok(Outcome::Begun),
             (None, false) => Ok(Outcome::Sent),
             (None, true) => {
@@ -259,11 +260,11 @@ impl Speech {
 
     /// Waits until the text was said.
     async fn ended(&mut self) -> Result<(), Failure> {
-        let asked = &self.asked;
+        let request = &self.asked;
         let Some(hearing) = &mut self.hearing else {
             return Ok(());
         };
-        let ends = |message: &Message| is_end(asked, message);
+        let ends = |message: &Message| is_end(request, message);
         match hearing.until(Instant::now() + END_WAIT, ends).await? {
             Some(_) => Ok(()),
             None => {

@@ -66,14 +66,14 @@ impl Bus {
     /// Receives bytes; returns whether an instruction is complete.
     pub fn hear(&mut self, bytes: &[u8], now: Instant) -> bool {
         self.bytes.extend_from_slice(bytes);
-        let mut heard = false;
+        let mut has_answer = false;
         while let Some(frame) = frame::next(&mut self.bytes, now) {
-            heard = true;
+            has_answer = true;
             let answers = obeyed(&mut self.servos, &frame, now);
             self.post(answers, &frame, now);
             self.frames.push(frame);
         }
-        heard
+        has_answer
     }
 
     fn post(&mut self, answers: Vec<(u8, Vec<u8>)>, frame: &Frame, now: Instant) {

@@ -115,8 +115,8 @@ impl Delivery {
             Lateness::Bursts { by, of, every } if count % every.max(1) < of => by,
             Lateness::Bursts { .. } => Duration::ZERO,
             Lateness::Stalls { lasting, every } => {
-                let begun = *self.begun.get_or_insert(now);
-                let passed = now.saturating_duration_since(begun).as_micros() % every.as_micros().max(1);
+                let start = *self.begun.get_or_insert(now);
+                let passed = now.saturating_duration_since(start).as_micros() % every.as_micros().max(1);
                 let passed = Duration::from_micros(u64::try_from(passed).unwrap_or_default());
                 lasting.saturating_sub(passed)
             }

@@ -199,10 +199,10 @@ fn run(shared: &Shared, terminal: Terminal, link: Option<&Path>) {
         };
         let Ok(read) = open.read(&TICK) else { continue };
         let mut bus = shared.state();
-        let heard = bus.hear(&read, Instant::now());
+        let has_answer = bus.hear(&read, Instant::now());
         let due = bus.say(Instant::now());
         drop(bus);
-        if heard {
+        if has_answer {
             shared.heard.notify_all();
         }
         let _ = open.write(&due);

@@ -370,17 +370,17 @@ impl Servo {
             self.horn += self.speed * seconds;
             return;
         }
-        let asked = f64::from(signed(self.word(r::GOAL_SPEED), 15));
+        let goal_speed = f64::from(signed(self.word(r::GOAL_SPEED), 15));
         if self.byte(r::MODE) == 1 {
-            self.speed = asked.clamp(-FULL_SPEED, FULL_SPEED);
+            self.speed = goal_speed.clamp(-FULL_SPEED, FULL_SPEED);
             self.horn += self.speed * seconds;
             return;
         }
         let left = self.goal() + self.weight / 1000.0 * GIVES - self.horn;
-        let limit = if asked == 0.0 {
+        let limit = if goal_speed == 0.0 {
             FULL_SPEED
         } else {
-            asked.abs().min(FULL_SPEED)
+            goal_speed.abs().min(FULL_SPEED)
         };
         if left.abs() <= limit * seconds || left == 0.0 {
             self.horn += left;

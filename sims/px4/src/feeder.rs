@@ -248,14 +248,14 @@ mod tests {
             let message = truth(north_m, 2.0, 0.0);
             let component = 1;
             let bytes = encoder.encode(&crate::link::Outgoing { component, message });
-            let shown = || {
+            let scene_distance = || {
                 let text = std::fs::read(&file).ok()?;
                 let scene: serde_json::Value = serde_json::from_slice(&text).unwrap();
                 scene["detections"][0]["dist_m"].as_f64()
             };
             // Poses are repeated, as a vehicle does, until the file shows the result.
             tokio::time::timeout(Duration::from_secs(20), async {
-                while shown().is_none_or(|found| (found - distance).abs() > 0.05) {
+                while scene_distance().is_none_or(|found| (found - distance).abs() > 0.05) {
                     vehicle.send_to(&bytes, address).await.unwrap();
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }

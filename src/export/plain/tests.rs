@@ -138,7 +138,7 @@ fn is_plain(schema: &Value, is_root: bool) -> bool {
     let Some(keywords) = schema.as_object() else {
         return *schema == json!(true);
     };
-    let known = [
+    let keys = [
         "type",
         "description",
         "properties",
@@ -163,7 +163,7 @@ fn is_plain(schema: &Value, is_root: bool) -> bool {
     has_kind
         && keywords
             .keys()
-            .all(|key| known.contains(&key.as_str()) || KEPT.contains(&key.as_str()))
+            .all(|key| keys.contains(&key.as_str()) || KEPT.contains(&key.as_str()))
         && keywords
             .get("enum")
             .and_then(Value::as_array)

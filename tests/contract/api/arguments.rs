@@ -227,16 +227,16 @@ fn the_command_line_warns_of_what_was_ignored() {
         &["invoke", "add", "a=1", "b=2", "c=3"][..],
         &["plan", "add", "a=1", "b=2", "c=3"],
     ] {
-        let (good, _, said) = ran(arguments);
-        assert!(good && said.contains(warning), "{arguments:?}: {said}");
+        let (good, _, output) = ran(arguments);
+        assert!(good && output.contains(warning), "{arguments:?}: {output}");
     }
-    let (good, out, said) = ran(&["invoke", "ping", ""]);
+    let (good, out, output) = ran(&["invoke", "ping", ""]);
     assert!(
-        good && out.contains("pong") && !said.contains("ignored"),
-        "{out} {said}"
+        good && out.contains("pong") && !output.contains("ignored"),
+        "{out} {output}"
     );
-    let (good, _, said) = ran(&["invoke", "set_mark", "mss=5"]);
-    assert!(!good && said.contains("did you mean 'ms'"), "{said}");
+    let (good, _, output) = ran(&["invoke", "set_mark", "mss=5"]);
+    assert!(!good && output.contains("did you mean 'ms'"), "{output}");
     let (_, out, _) = ran(&["invoke", "fail", "--json"]);
     assert!(!out.contains("error_detail"), "{out}");
 }

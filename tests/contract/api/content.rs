@@ -62,11 +62,11 @@ fn mode_of(path: &Path) -> u32 {
 
 /// Every kind, by every way.
 fn every_kind_arrives(testbed: &Value) {
-    let mut shown = Shown::start(testbed);
-    assert_eq!(mode_of(&shown.folder), 0o700);
-    shown.write("a.png", b"\x89PNG");
-    shown.write("b.wav", b"RIFF\x00\xff");
-    shown.write("map", b"\x00\x01");
+    let mut stage = Shown::start(testbed);
+    assert_eq!(mode_of(&stage.folder), 0o700);
+    stage.write("a.png", b"\x89PNG");
+    stage.write("b.wav", b"RIFF\x00\xff");
+    stage.write("map", b"\x00\x01");
     let args = json!({"text": "what the toolbox wrote", "items": [
         {"type": "image", "mime_type": "image/png", "path": "a.png", "title": "The front"},
         item("audio", "audio/wav", "path", "b.wav"),
@@ -97,7 +97,7 @@ fn every_kind_arrives(testbed: &Value) {
     ];
     let link = item("resource", "text/html", "uri", "https://example.org/");
 
-    let answer = shown.show("path", &args);
+    let answer = stage.show("path", &args);
     let content = answer["content"].as_array().expect("content");
     assert_eq!(content.len(), 7, "{answer}");
     for (item, (kind, mime_type, extension, bytes, _)) in content.iter().zip(&expected) {
@@ -109,7 +109,7 @@ fn every_kind_arrives(testbed: &Value) {
         assert_eq!(path.extension().unwrap(), *extension);
         assert_eq!(
             path.parent(),
-            Some(&*shown.folder.with_file_name("service")),
+            Some(&*stage.folder.with_file_name("service")),
             "{item}"
         );
         assert_eq!(fs::read(path).unwrap(), *bytes, "{item}");
@@ -119,7 +119,7 @@ fn every_kind_arrives(testbed: &Value) {
     assert_eq!(content[6], link);
     assert_eq!(answer["content_refused"], Value::Null);
 
-    let answer = shown.show("inline", &args);
+    let answer = stage.show("inline", &args);
     let content = answer["content"].as_array().expect("content");
     for (item, (kind, mime_type, _, _, data)) in content.iter().zip(&expected) {
         expect(
@@ -132,20 +132,20 @@ fn every_kind_arrives(testbed: &Value) {
     assert_eq!(content[6], link);
 
     let call = json!({"toolbox_id": "testbed", "name": "show", "kwargs": args, "content": "path"});
-    let answer = shown.client.ask("ovos.persona.tools.call", call);
+    let answer = stage.client.ask("ovos.persona.tools.call", call);
     assert_eq!(answer["content"].as_array().map(Vec::len), Some(7), "{answer}");
 
-    let files = fs::read_dir(&shown.folder).unwrap().count();
-    let answer = shown.client.invoke("show", args);
+    let files = fs::read_dir(&stage.folder).unwrap().count();
+    let answer = stage.client.invoke("show", args);
     assert_eq!(answer["result"]["folder"], Value::Null, "{answer}");
-    assert_eq!(fs::read_dir(&shown.folder).unwrap().count(), files);
+    assert_eq!(fs::read_dir(&stage.folder).unwrap().count(), files);
     let keys: Vec<_> = answer.as_object().unwrap().keys().collect();
     assert_eq!(
         keys,
         ["name", "result"],
         "an answer carries content only when it was asked for"
     );
-    drop(shown.world);
+    drop(stage.world);
 }
 
 #[test]
@@ -157,12 +157,12 @@ fn every_kind_of_content_arrives_from_a_confined_process() {
 
 #[test]
 fn what_breaks_a_rule_is_left_out_and_named() {
-    let mut shown = Shown::start(&json!({}));
-    let folder = shown.folder.clone();
-    shown.write("good.png", b"good");
-    shown.write("broken.txt", b"\xff\xfe");
-    shown.write("five", &vec![0; 5 << 20]);
-    shown.write("nine", &vec![0; 9 << 20]);
+    let mut stage = Shown::start(&json!({}));
+    let folder = stage.folder.clone();
+    stage.write("good.png", b"good");
+    stage.write("broken.txt", b"\xff\xfe");
+    stage.write("five", &vec![0; 5 << 20]);
+    stage.write("nine", &vec![0; 9 << 20]);
     symlink("/etc/hostname", folder.join("secret")).unwrap();
     symlink("good.png", folder.join("link")).unwrap();
     fs::create_dir(folder.join("sub")).unwrap();
@@ -178,8 +178,8 @@ fn what_breaks_a_rule_is_left_out_and_named() {
     .unwrap();
     let text = |key: &str, value: &str| item("text", "text/plain", key, value);
     let big = "A".repeat((4 << 20) / 3 * 4 + 8);
-    shown.write("broken2.txt", b"\xff\xfe");
-    for (mode, given, said) in [
+    stage.write("broken2.txt", b"\xff\xfe");
+    for (mode, given, expected) in [
         // First: folders do not stay.
         ("path", image("sub"), "not a regular file"),
         ("path", image("/etc/hostname"), "not the name of a file"),
@@ -223,20 +223,20 @@ fn what_breaks_a_rule_is_left_out_and_named() {
             "exactly one of",
         ),
     ] {
-        let answer = shown.show(mode, &json!({"items": [given, image("good.png")]}));
+        let answer = stage.show(mode, &json!({"items": [given, image("good.png")]}));
         expect(
-            &format!("{mode} {said}"),
-            &json!({"...": 0, "content_refused": [format!("~{said}")], "content": [{"...": 0, "type": "image"}]}),
+            &format!("{mode} {expected}"),
+            &json!({"...": 0, "content_refused": [format!("~{expected}")], "content": [{"...": 0, "type": "image"}]}),
             &answer,
         );
     }
     assert!(
-        shown.world.log().contains("content is left out"),
+        stage.world.log().contains("content is left out"),
         "{}",
-        shown.world.log()
+        stage.world.log()
     );
 
-    let answer = shown.show(
+    let answer = stage.show(
         "path",
         &json!({"items": [image("five"), image("five"), image("good.png")]}),
     );
@@ -246,8 +246,8 @@ fn what_breaks_a_rule_is_left_out_and_named() {
         &answer,
     );
     // A text that is not UTF-8 takes nothing from the others.
-    shown.write("five.txt", &vec![0xff; 5 << 20]);
-    let answer = shown.show(
+    stage.write("five.txt", &vec![0xff; 5 << 20]);
+    let answer = stage.show(
         "path",
         &json!({"items": [text("path", "five.txt"), image("five")]}),
     );
@@ -256,13 +256,13 @@ fn what_breaks_a_rule_is_left_out_and_named() {
         &json!({"...": 0, "content": ["*"], "content_refused": ["~not UTF-8"]}),
         &answer,
     );
-    let answer = shown.show("path", &json!({"items": vec![image("good.png"); 10]}));
+    let answer = stage.show("path", &json!({"items": vec![image("good.png"); 10]}));
     expect(
         "too many",
         &json!({"...": 0, "content": vec!["*"; 8], "content_refused": ["~at most 8, and there are 10"]}),
         &answer,
     );
-    let answer = shown
+    let answer = stage
         .client
         .ask(INVOKE, json!({"name": "show", "args": {}, "content": "all"}));
     expect(

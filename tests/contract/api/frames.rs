@@ -53,13 +53,13 @@ fn toolboxes_ask_and_listen_on_the_bus() {
     );
 
     client.send("testbed.message", json!({"n": 1}));
-    let heard = (0..1000)
+    let last = (0..1000)
         .map(|_| client.invoke("last_message", json!({})))
         .find(|answer| answer["result"]["count"] != 0);
     expect(
         "subscription",
         &json!({"name": "last_message", "result": {"topic": "testbed.message", "data": {"n": 1}, "count": 1}}),
-        &heard.expect("the message arrives"),
+        &last.expect("the message arrives"),
     );
 }
 

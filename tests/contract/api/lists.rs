@@ -31,8 +31,8 @@ fn answers_are_what_the_rows_say() {
 #[test]
 fn every_tool_is_listed_and_can_be_called_by_each_of_its_names() {
     let (_world, mut client) = world();
-    let listed = client.ask("ovos.tools.list", json!({"detail": true}));
-    for tool in listed["tools"].as_array().unwrap() {
+    let list = client.ask("ovos.tools.list", json!({"detail": true}));
+    for tool in list["tools"].as_array().unwrap() {
         expect(
             "list",
             &json!({
@@ -59,7 +59,7 @@ fn every_tool_is_listed_and_can_be_called_by_each_of_its_names() {
     let plain = client.ask("ovos.tools.list", json!({"detail": "what is this"}));
     assert_eq!(
         plain["tools"].as_array().unwrap().len(),
-        listed["tools"].as_array().unwrap().len()
+        list["tools"].as_array().unwrap().len()
     );
     assert!(
         plain["tools"]
@@ -74,8 +74,8 @@ fn every_tool_is_listed_and_can_be_called_by_each_of_its_names() {
 fn a_list_is_filtered_by_toolbox_and_effect() {
     let (_world, mut client) = world();
     let names = |client: &mut Client, filter: Value| -> Vec<String> {
-        let listed = client.ask("ovos.tools.list", filter);
-        let tools = listed["tools"].as_array().unwrap();
+        let list = client.ask("ovos.tools.list", filter);
+        let tools = list["tools"].as_array().unwrap();
         tools
             .iter()
             .map(|tool| tool["name"].as_str().unwrap().to_owned())
@@ -107,8 +107,8 @@ fn a_list_is_filtered_by_toolbox_and_effect() {
             "~ValueError: 'toolbox_id' must be a string, got 5",
         ),
     ] {
-        let listed = client.ask("ovos.tools.list", filter);
-        expect("list", &json!({ "error": expected }), &listed);
+        let list = client.ask("ovos.tools.list", filter);
+        expect("list", &json!({ "error": expected }), &list);
     }
 }
 
@@ -382,8 +382,8 @@ fn every_answer_repeats_the_call_id_of_its_request() {
         }
     }
     // What is no call_id is not repeated; a call says so.
-    let listed = client.ask("ovos.tools.list", json!({"call_id": "not allowed"}));
-    assert!(listed.get("call_id").is_none(), "{listed}");
+    let list = client.ask("ovos.tools.list", json!({"call_id": "not allowed"}));
+    assert!(list.get("call_id").is_none(), "{list}");
     let cancelled = client.ask("ovos.tools.cancel", json!({"call_id": "nope"}));
     assert_eq!(cancelled["call_id"], "nope");
 }

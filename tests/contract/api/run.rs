@@ -37,12 +37,14 @@ fn a_run_answers_for_each_step_and_tells_its_progress() {
         &answer,
     );
     // Everything that was told before the answer has arrived.
-    let told = client.take(|frame| frame["type"] == "ovos.tools.invoke.progress");
-    assert!(!told.is_empty());
-    for message in &told {
+    let progress = client.take(|frame| frame["type"] == "ovos.tools.invoke.progress");
+    assert!(!progress.is_empty());
+    for message in &progress {
         assert_eq!(message["data"]["call_id"], "mine", "{message}");
     }
-    let waves = told.iter().filter(|message| message["data"]["kind"] == "wave");
+    let waves = progress
+        .iter()
+        .filter(|message| message["data"]["kind"] == "wave");
     let steps: Vec<_> = waves.map(|message| message["data"]["step"].clone()).collect();
     assert_eq!(json!(steps), json!(["move", "move", "move", "move", "bad"]));
 }

@@ -27,14 +27,14 @@ fn calls_begin_in_the_order_of_the_answer() {
     let model = Model::new(script.chain([finish()]).collect());
     let agent = stage.agent(&model, "add", &[]);
     for burst in 0..bursts() {
-        let mut begun = Vec::new();
+        let mut starts = Vec::new();
         stage.client.until("six calls", |message| {
             if message["type"] == "ovos.tools.invoke" && message["data"]["args"]["a"] == burst {
-                begun.push(message["data"]["args"]["b"].as_u64().unwrap());
+                starts.push(message["data"]["args"]["b"].as_u64().unwrap());
             }
-            (begun.len() == 6).then_some(())
+            (starts.len() == 6).then_some(())
         });
-        assert_eq!(begun, [0, 1, 2, 3, 4, 5], "burst {burst}");
+        assert_eq!(starts, [0, 1, 2, 3, 4, 5], "burst {burst}");
     }
     let ended = crate::agent::stage::end(agent);
     assert_eq!(ended.reason(), "done", "{}", ended.output);
@@ -114,8 +114,8 @@ fn every_stop_is_carried_out_whatever_its_arguments_are() {
             let expected = if name == "stop_moving" { "done" } else { "latched" };
             assert_eq!(ended.reason(), expected, "{name} {form:?}: {}", ended.output);
             if name == "stop_moving" {
-                let told = model.messages("tool")[0]["content"].as_str().unwrap().to_owned();
-                assert!(told.contains("Nothing was running"), "{form:?}: {told}");
+                let content = model.messages("tool")[0]["content"].as_str().unwrap().to_owned();
+                assert!(content.contains("Nothing was running"), "{form:?}: {content}");
                 continue;
             }
             let toolboxes = stage.client.ask("ovos.tools.status", &json!({}))["toolboxes"].clone();

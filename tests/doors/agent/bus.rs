@@ -169,10 +169,10 @@ fn an_agent_does_for_a_satellite_only_what_the_satellite_may_do() {
         }
         assert_eq!(stage.scene.motors().is_empty(), !moves, "{rule}: {answer}");
         if refused.is_none() && !moves {
-            let told = json!(model.messages("tool")).to_string();
+            let messages = json!(model.messages("tool")).to_string();
             assert!(
-                told.contains("hive:kitchen") || told.contains("ConfirmationRequired"),
-                "{rule}: {told}"
+                messages.contains("hive:kitchen") || messages.contains("ConfirmationRequired"),
+                "{rule}: {messages}"
             );
         }
         if refused.is_none() {

@@ -236,9 +236,9 @@ fn a_call_on_hardware_waits_for_a_person_and_the_model_is_told_how() {
         "{}",
         ended.output
     );
-    let told = model.messages("tool")[0]["content"].as_str().unwrap().to_owned();
-    assert!(told.contains("`ovos-tools approve "), "{told}");
-    assert!(!told.contains("token"), "{told}");
+    let content = model.messages("tool")[0]["content"].as_str().unwrap().to_owned();
+    assert!(content.contains("`ovos-tools approve "), "{content}");
+    assert!(!content.contains("token"), "{content}");
     assert!(stage.scene.motors().is_empty());
 }
 
@@ -250,10 +250,10 @@ fn pictures_of_tools_go_to_models_that_take_them() {
         let model = Model::new(vec![call("show", json!({ "items": items })), finish()]);
         let ended = stage.run(&model, &[]);
         assert_eq!(ended.reason(), "done", "{}", ended.output);
-        let asked = model.requests();
-        let messages = asked[1]["messages"].as_array().unwrap();
-        let shown = messages.iter().find(|message| message["content"].is_array());
-        let url = shown.map(|message| message["content"][1]["image_url"]["url"].clone());
+        let requests = model.requests();
+        let messages = requests[1]["messages"].as_array().unwrap();
+        let picture = messages.iter().find(|message| message["content"].is_array());
+        let url = picture.map(|message| message["content"][1]["image_url"]["url"].clone());
         let expected = vision.then(|| json!("data:image/png;base64,aGVsbG8="));
         assert_eq!(url, expected, "{messages:#?}");
     }
@@ -272,9 +272,9 @@ fn a_dry_run_reads_and_plans_and_moves_nothing() {
     ]);
     let ended = stage.run(&model, &["--dry-run"]);
     assert_eq!(ended.reason(), "done", "{}", ended.output);
-    let told = model.messages("tool");
-    assert_eq!(told[0]["content"], "{\"result\":3}");
-    let plan: Value = serde_json::from_str(told[1]["content"].as_str().unwrap()).unwrap();
+    let messages = model.messages("tool");
+    assert_eq!(messages[0]["content"], "{\"result\":3}");
+    let plan: Value = serde_json::from_str(messages[1]["content"].as_str().unwrap()).unwrap();
     assert_eq!(plan["dry_run"], true, "{plan}");
     assert_eq!(plan["would"]["waves"].as_array().unwrap().len(), 4, "{plan}");
     assert!(stage.scene.motors().is_empty());

@@ -95,8 +95,8 @@ fn it_records_the_camera_for_five_seconds() {
     for call in made(&record) {
         assert_eq!(call["status"], "completed", "{call:#}");
     }
-    let shown = model.requests()[0]["tools"].as_array().unwrap().len();
-    assert_eq!(shown, 3 + 8);
+    let count = model.requests()[0]["tools"].as_array().unwrap().len();
+    assert_eq!(count, 3 + 8);
     let until = Instant::now() + DEADLINE;
     let last = loop {
         let running = client.ask(

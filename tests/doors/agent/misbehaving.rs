@@ -260,21 +260,21 @@ fn what_a_model_asks_for_does_not_lift_a_stop() {
 #[test]
 fn the_results_of_an_answer_are_told_one_for_each_call_and_in_its_order() {
     let stage = Stage::new(&json!({}));
-    let asked = [
+    let expected = [
         ("add", json!({"a": 1, "b": 2})),
         ("nothing", json!({})),
         ("echo", json!({"text": "x"})),
     ];
-    let model = Model::new(vec![calls(&asked), finish()]);
+    let model = Model::new(vec![calls(&expected), finish()]);
     let ended = stage.run(&model, &[]);
     assert_eq!(ended.reason(), "done", "{}", ended.output);
-    let told = model.messages("tool");
-    let ids: Vec<&str> = told
+    let messages = model.messages("tool");
+    let ids: Vec<&str> = messages
         .iter()
         .map(|message| message["tool_call_id"].as_str().unwrap())
         .collect();
     assert_eq!(ids, ["add-0", "nothing-1", "echo-2"]);
-    let texts: Vec<&str> = told
+    let texts: Vec<&str> = messages
         .iter()
         .map(|message| message["content"].as_str().unwrap())
         .collect();

@@ -54,8 +54,8 @@ impl Model {
     pub(crate) fn new(script: Vec<Reply>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&asked);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&requests);
         // It ends with the test's process.
         thread::spawn(move || {
             let script = Arc::new(Mutex::new(script));
@@ -64,7 +64,7 @@ impl Model {
                 thread::spawn(move || serve(stream, &script, &kept));
             }
         });
-        Self { url, asked }
+        Self { url, asked: requests }
     }
 
     /// The requests so far.
@@ -74,8 +74,8 @@ impl Model {
 
     /// The messages of the last request that have this role.
     pub(crate) fn messages(&self, role: &str) -> Vec<Value> {
-        let asked = self.requests();
-        let messages = asked.last().expect("it was asked")["messages"].clone();
+        let requests = self.requests();
+        let messages = requests.last().expect("it was asked")["messages"].clone();
         let messages = messages.as_array().unwrap().clone();
         messages
             .into_iter()

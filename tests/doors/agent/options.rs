@@ -41,7 +41,7 @@ fn with_json_stdout_is_one_line_and_without_it_the_way_is_told() {
 #[test]
 fn what_cannot_be_meant_is_refused_before_the_model_is_asked() {
     let stage = Stage::new(&json!({}));
-    for (arguments, said) in [
+    for (arguments, expected) in [
         (&["--goal", ""][..], "expected what to reach, in words"),
         (&["--goal", " \t\n"], "expected what to reach, in words"),
         (
@@ -75,7 +75,10 @@ fn what_cannot_be_meant_is_refused_before_the_model_is_asked() {
         let arguments = [&["--url", &model.url], arguments].concat();
         let (code, out, err) = run(&stage, &arguments);
         assert_eq!(code, Some(2), "{arguments:?}: {out}{err}");
-        assert!(err.contains(said) && out.is_empty(), "{arguments:?}: {out}{err}");
+        assert!(
+            err.contains(expected) && out.is_empty(),
+            "{arguments:?}: {out}{err}"
+        );
         assert!(model.requests().is_empty(), "{arguments:?}");
     }
 }

@@ -111,14 +111,14 @@ fn what_follows_a_refusal_or_asks_for_more_than_is_left_is_not_made() {
         ),
     ];
     let stage = Stage::new(&json!({}));
-    for (number, (name, asked, expected)) in rows.into_iter().enumerate() {
+    for (number, (name, request, expected)) in rows.into_iter().enumerate() {
         let record = stage.scene.sandbox.path(&format!("{number}.jsonl"));
-        let model = Model::new(vec![calls(&asked), finish()]);
+        let model = Model::new(vec![calls(&request), finish()]);
         let before = stage.scene.motors().len();
         let ended = stage.run(&model, &["--record", record.to_str().unwrap()]);
         assert_eq!(ended.reason(), "done", "{name}: {}", ended.output);
         let made = made(&record);
-        let statuses: Vec<&str> = made[..asked.len()]
+        let statuses: Vec<&str> = made[..request.len()]
             .iter()
             .map(|call| call["status"].as_str().unwrap())
             .collect();

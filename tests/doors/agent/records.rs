@@ -33,7 +33,7 @@ fn a_replay_makes_the_calls_of_its_record_without_a_model() {
     );
     assert_eq!(ended.reason(), "done", "{}", ended.output);
     let motors = stage.scene.motors().len();
-    let asked = model.requests().len();
+    let requests = model.requests().len();
 
     let mut again = command(&stage.scene);
     again.args([
@@ -50,7 +50,7 @@ fn a_replay_makes_the_calls_of_its_record_without_a_model() {
         "{}",
         replayed.output
     );
-    assert_eq!(model.requests().len(), asked, "the model was asked");
+    assert_eq!(model.requests().len(), requests, "the model was asked");
     assert_eq!(
         stage.scene.motors().len(),
         2 * motors,
@@ -105,7 +105,7 @@ fn a_replay_that_differs_says_so_and_has_no_tool_that_it_was_not_given() {
 #[test]
 fn switches_of_a_run_take_tools_perception_and_the_form_of_calls_away() {
     let stage = Stage::new(&json!({}));
-    let shown = |model: &Model| -> Vec<String> {
+    let tool_names = |model: &Model| -> Vec<String> {
         let tools = model.requests()[0]["tools"].clone();
         let tools = tools.as_array().cloned().unwrap_or_default();
         tools
@@ -125,7 +125,7 @@ fn switches_of_a_run_take_tools_perception_and_the_form_of_calls_away() {
         ],
     );
     assert_eq!(
-        shown(&model),
+        tool_names(&model),
         [
             "finish",
             "emergency_stop",
@@ -148,13 +148,13 @@ fn switches_of_a_run_take_tools_perception_and_the_form_of_calls_away() {
     let ended = stage.run(&model, &["--text-calls"]);
     assert_eq!(ended.reason(), "done", "{}", ended.output);
     assert!(model.requests()[0]["tools"].is_null());
-    let told = model.messages("user");
+    let messages = model.messages("user");
     // The state follows in the same message: many models' templates refuse two messages of the user in a row.
     let observed = |message: &Value| {
         let content = message["content"].as_str().unwrap_or_default();
         content.starts_with("Observation: {\"result\":3}\n\nState: ")
     };
-    assert!(told.iter().any(observed), "{told:?}");
+    assert!(messages.iter().any(observed), "{messages:?}");
 }
 
 #[test]
@@ -179,16 +179,16 @@ fn a_model_that_cannot_hold_the_list_searches_it() {
     let ended = stage.run(&model, &[]);
     assert_eq!(ended.reason(), "done", "{}", ended.output);
     assert_eq!(model.requests()[0]["tools"].as_array().unwrap().len(), 5);
-    let told = model.messages("tool");
-    let told: Vec<&str> = told
+    let messages = model.messages("tool");
+    let messages: Vec<&str> = messages
         .iter()
         .map(|message| message["content"].as_str().unwrap())
         .collect();
-    let found: Value = serde_json::from_str(told[0]).unwrap();
+    let found: Value = serde_json::from_str(messages[0]).unwrap();
     assert_eq!(found["tools"][0]["name"], "add", "{found:#}");
     assert_eq!(found["tools"][0]["toolbox"], "testbed", "{found:#}");
-    assert_eq!(told[1], "{\"result\":3}");
-    let nothing: Value = serde_json::from_str(told[2]).unwrap();
+    assert_eq!(messages[1], "{\"result\":3}");
+    let nothing: Value = serde_json::from_str(messages[2]).unwrap();
     let toolboxes = nothing["toolboxes"].as_array().unwrap();
     assert!(
         toolboxes
@@ -196,11 +196,11 @@ fn a_model_that_cannot_hold_the_list_searches_it() {
             .any(|one| one["guide"] == "skill://testbed/SKILL.md"),
         "{nothing:#}"
     );
-    assert!(told[3].contains("## Tools: "), "{}", told[3]);
+    assert!(messages[3].contains("## Tools: "), "{}", messages[3]);
     assert!(
-        told[4].contains("there is no tool 'adding'; similar ones: add"),
+        messages[4].contains("there is no tool 'adding'; similar ones: add"),
         "{}",
-        told[4]
+        messages[4]
     );
-    assert!(told[5].contains("expected `query`"), "{}", told[5]);
+    assert!(messages[5].contains("expected `query`"), "{}", messages[5]);
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::agent::model::Model;
 use crate::support::client::Client;
 use crate::support::process::Process;
-use crate::support::scene::{Scene, assert_halted, ready};
+use crate::support::scene::{Scene, assert_halted};
 use crate::support::service::BusKind;
 
 pub(crate) struct Stage {
@@ -51,10 +51,7 @@ impl Stage {
     }
 
     fn of(scene: Scene) -> Self {
-        let bus = scene.bus(BusKind::Embedded);
-        let mut client = Client::connect(scene.port);
-        let mut service = scene.service_started(&[]);
-        ready(&mut service, &mut client);
+        let (bus, service, client) = scene.open();
         Self {
             client,
             _service: service,
@@ -93,8 +90,8 @@ impl Stage {
         let motors = self.scene.motors();
         if motors.iter().any(|motor| motor.kind == "step") {
             let all_ended = motors.iter().filter(|motor| motor.kind == "stop").count();
-            let begun = motors.iter().filter(|motor| motor.kind == "start").count();
-            if all_ended < begun {
+            let starts = motors.iter().filter(|motor| motor.kind == "start").count();
+            if all_ended < starts {
                 assert_halted(&motors);
             }
         }

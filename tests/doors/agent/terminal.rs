@@ -28,7 +28,7 @@ impl Terminal {
         line.extend(agent.get_args().map(|argument| argument.to_str().unwrap()));
         line.extend(["--url", &model.url, "--goal", "move"]);
         let line = format!("exec {}", line.join(" "));
-        let shown = stage.scene.sandbox.path("terminal.txt");
+        let screen = stage.scene.sandbox.path("terminal.txt");
         let script = stage
             .scene
             .sandbox
@@ -36,11 +36,14 @@ impl Terminal {
             .args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"])
             .process_group(0)
             .stdin(Stdio::piped())
-            .stdout(File::create(&shown).unwrap())
+            .stdout(File::create(&screen).unwrap())
             .stderr(Stdio::null())
             .spawn();
         match script {
-            Ok(script) => Some(Self { script, shown }),
+            Ok(script) => Some(Self {
+                script,
+                shown: screen,
+            }),
             Err(error) => {
                 skip::skip("script", &format!("script(1) makes the terminal: {error}"));
                 None

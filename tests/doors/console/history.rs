@@ -11,7 +11,6 @@ use crate::support::client::Client;
 use crate::support::console::{binary, start};
 use crate::support::process::DEADLINE;
 use crate::support::scene::Scene;
-use crate::support::service::BusKind;
 
 fn ids(calls: &[Value]) -> Vec<&str> {
     calls
@@ -30,9 +29,7 @@ fn what_happened_while_the_console_was_down_is_there_afterwards_and_is_found_by_
         "{text}"
     );
 
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let mut service = scene.service(&mut client);
+    let (_bus, mut service, mut client) = scene.open();
     let invoke = |client: &mut Client, id: &str, name: &str, args: Value| {
         client.ask(
             "ovos.tools.invoke",
@@ -115,9 +112,7 @@ fn what_happened_while_the_console_was_down_is_there_afterwards_and_is_found_by_
 #[test]
 fn the_oldest_go_when_there_is_too_much_and_another_format_is_named() {
     let scene = Scene::new(&json!({ "doors": { "console": { "keep_mb": 1, "address": "127.0.0.1:0" } } }));
-    let _bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let _service = scene.service(&mut client);
+    let (_bus, _service, mut client) = scene.open();
     let padding = "x".repeat(15_000);
     for at in 0..300 {
         let id = format!("call-{at:03}");

@@ -83,20 +83,20 @@ fn serve(stream: UnixStream, lines: &[String], sent: &AtomicUsize, most: usize) 
         .as_str()
         .map(|after| after.split_once('/').unwrap());
     let mut run = String::new();
-    let mut known = after.is_some();
+    let mut is_known = after.is_some();
     let mut out = &stream;
     for line in lines {
         let output: Value = serde_json::from_str(line).unwrap();
         if let Some(id) = output["start"]["id"].as_str() {
             run = id.to_owned();
         } else if let Some((of, number)) = after
-            && known
+            && is_known
         {
             let last = output["number"]
                 .as_u64()
                 .or(output["lost"]["to"].as_u64())
                 .unwrap();
-            known = run != of || last < number.parse().unwrap();
+            is_known = run != of || last < number.parse().unwrap();
             continue;
         }
         writeln!(out, "{line}")?;

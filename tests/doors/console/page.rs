@@ -11,7 +11,7 @@ use crate::support::client::Client;
 use crate::support::console::{address, binary, browser, serving};
 use crate::support::process::{DEADLINE, Process, free_port};
 use crate::support::python::console_python;
-use crate::support::scene::{Scene, ready};
+use crate::support::scene::Scene;
 use crate::support::service::{BusKind, testbed_plugins};
 
 /// A service, and a console whose page listens.
@@ -33,10 +33,7 @@ impl Stage {
             "doors": {"console": {"address": format!("127.0.0.1:{port}")}},
             "policy": [{"who": "bus", "tools": ["echo"], "decide": "confirm"}],
         }));
-        let bus = scene.bus(BusKind::Embedded);
-        let mut client = Client::connect(scene.port);
-        let mut service = scene.service_started(&[]);
-        ready(&mut service, &mut client);
+        let (bus, service, client) = scene.open();
         let console = serving(&scene);
         let url = address(&scene, &[]);
         Self {
@@ -302,10 +299,10 @@ fn the_matrix_of_host_origin_token_and_method() {
             headers.extend(marked.then(|| "x-ovos-tools: 1".to_owned()));
             let body = r#"{"call_id": "none"}"#;
             let (status, answer) = stage.send(&format!("{method} {path}"), &headers, body);
-            let known = host == Some(here.as_str()) || host == Some("localhost");
+            let is_own_host = host == Some(here.as_str()) || host == Some("localhost");
             let same = origin == host || (origin.is_none() && method == "GET");
             let signed_in = cookie == Some(viewer.as_str()) || cookie == Some(operator.as_str());
-            let expected = match (path, known) {
+            let expected = match (path, is_own_host) {
                 (_, false) => 403,
                 ("/", true) => 200,
                 _ if !same || (method == "POST" && !marked) => 403,

@@ -17,21 +17,23 @@ fn a_page_of_a_listed_origin_uses_the_door_and_one_of_another_cannot() {
     };
     let profiles = stage.scene.sandbox.path("profiles");
     command.arg(browser).args([&door.url, &door.token]).arg(profiles);
-    let said = Process::start("browser", &stage.scene.sandbox, command).finish();
+    let output = Process::start("browser", &stage.scene.sandbox, command).finish();
     let of = |host: &str| -> Value {
-        let mut reports = said
+        let mut reports = output
             .lines()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let is_of = |report: &Value| report["origin"].as_str().unwrap().starts_with(host);
-        reports.find(is_of).unwrap_or_else(|| panic!("{host}: {said}"))["steps"].take()
+        reports.find(is_of).unwrap_or_else(|| panic!("{host}: {output}"))["steps"].take()
     };
 
-    let listed = of("http://localhost:");
+    let own_origin = of("http://localhost:");
     for lists in ["modern lists", "legacy lists"] {
-        let names = listed[lists].as_array().unwrap_or_else(|| panic!("{listed:#}"));
+        let names = own_origin[lists]
+            .as_array()
+            .unwrap_or_else(|| panic!("{own_origin:#}"));
         assert!(
             names.contains(&json!("add")) && names.contains(&json!("emergency_stop")),
-            "{listed:#}"
+            "{own_origin:#}"
         );
     }
     for (step, expected) in [
@@ -43,19 +45,19 @@ fn a_page_of_a_listed_origin_uses_the_door_and_one_of_another_cannot() {
         // It reads why it is not let in.
         ("without the token", json!(401)),
     ] {
-        assert_eq!(listed[step], expected, "{step}: {listed:#}");
+        assert_eq!(own_origin[step], expected, "{step}: {own_origin:#}");
     }
 
     let foreign = of("http://127.0.0.1:");
-    for (step, came) in foreign.as_object().unwrap() {
+    for (step, result) in foreign.as_object().unwrap() {
         let expected = match step.as_str() {
             "sends blindly" => json!("opaque"),
             _ => json!("TypeError: Failed to fetch"),
         };
-        assert_eq!(*came, expected, "{step}: {foreign:#}");
+        assert_eq!(*result, expected, "{step}: {foreign:#}");
     }
     assert_eq!(
         foreign.as_object().unwrap().len(),
-        listed.as_object().unwrap().len()
+        own_origin.as_object().unwrap().len()
     );
 }

@@ -46,9 +46,9 @@ fn driven(peer: &str, era: &str, transport: &str) {
     stage.service.kill();
     stage.service = stage.scene.service_started(&[]);
     ready(&mut stage.service, &mut stage.client);
-    let said = script.finish();
-    println!("{said}");
-    assert!(said.contains("everything is as promised"), "{said}");
+    let output = script.finish();
+    println!("{output}");
+    assert!(output.contains("everything is as promised"), "{output}");
 }
 
 #[test]
@@ -98,9 +98,9 @@ fn confirmed(peer: &str, era: &str, transport: &str) {
     }
     let stage = Stage::on_hardware();
     let (script, _listening) = script(&stage, "mcp_confirms.py", [peer, era, transport]);
-    let said = script.finish();
-    println!("{said}");
-    assert!(said.contains("everything is confirmed"), "{said}");
+    let output = script.finish();
+    println!("{output}");
+    assert!(output.contains("everything is confirmed"), "{output}");
 }
 
 #[test]
@@ -135,9 +135,9 @@ fn found(peer: &str, era: &str, transport: &str) {
     }
     let stage = Stage::new(&json!({ "find_tools": true }));
     let (script, _listening) = script(&stage, "mcp_finds.py", [peer, era, transport]);
-    let said = script.finish();
-    println!("{said}");
-    assert!(said.contains("everything is found"), "{said}");
+    let output = script.finish();
+    println!("{output}");
+    assert!(output.contains("everything is found"), "{output}");
 }
 
 #[test]
@@ -177,9 +177,9 @@ fn what_moves_for_a_client_that_vanishes_comes_to_rest() {
         &listening.url,
         &listening.token,
     ];
-    let said = stage.script("mcp_vanishes.py", &arguments).finish();
-    println!("{said}");
-    assert!(said.contains("everything comes to rest"), "{said}");
+    let output = stage.script("mcp_vanishes.py", &arguments).finish();
+    println!("{output}");
+    assert!(output.contains("everything comes to rest"), "{output}");
     let calls = stage.client.ask("ovos.tools.status", &json!({}))["calls"].clone();
     assert_eq!(calls, json!([]), "calls that outlive their clients");
 }
@@ -193,7 +193,7 @@ fn a_robots_joints_stop_within_a_fifth_of_a_radian_of_a_cancel() {
     let listening = Listening::start(&stage);
     let (door, bus) = (binary(), stage.scene.url());
     let arguments = [door.to_str().unwrap(), &bus, &listening.url, &listening.token];
-    let said = stage.script("mcp_robot.py", &arguments).finish();
-    println!("{said}");
-    assert!(said.contains("the joints stop"), "{said}");
+    let output = stage.script("mcp_robot.py", &arguments).finish();
+    println!("{output}");
+    assert!(output.contains("the joints stop"), "{output}");
 }

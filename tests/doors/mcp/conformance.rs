@@ -47,8 +47,8 @@ fn conforms(arguments: &[&str], unscored: &[&str]) {
     let baseline = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doors/mcp/baseline.yml");
     suite.args(["server", "--url", &door.url]).args(arguments);
     suite.arg("--expected-failures").arg(baseline);
-    let said = Process::start("suite", &stage.scene.sandbox, suite).finish();
-    let passed = |scenario: &str| said.contains(&format!("✓ {scenario}: "));
+    let output = Process::start("suite", &stage.scene.sandbox, suite).finish();
+    let passed = |scenario: &str| output.contains(&format!("✓ {scenario}: "));
     let required = [
         "tools-list",
         "tools-call-simple-text",
@@ -58,9 +58,9 @@ fn conforms(arguments: &[&str], unscored: &[&str]) {
         "dns-rebinding-protection",
     ];
     for scenario in required.iter().chain(unscored) {
-        assert!(passed(scenario), "{scenario}: {said}");
+        assert!(passed(scenario), "{scenario}: {output}");
     }
-    println!("{}", said.rsplit("=== SUMMARY ===").next().unwrap_or_default());
+    println!("{}", output.rsplit("=== SUMMARY ===").next().unwrap_or_default());
 }
 
 #[test]
@@ -114,15 +114,15 @@ fn the_inspector_has_nothing_to_say_about_our_tools() {
             .args(arguments)
             .args(["-q", "--format", "json"]);
         let out = command.output().unwrap();
-        let said = String::from_utf8_lossy(&out.stdout).into_owned();
+        let output = String::from_utf8_lossy(&out.stdout).into_owned();
         let found = String::from_utf8_lossy(&out.stderr);
         assert!(out.status.success() && found.is_empty(), "{found}");
-        Some(said)
+        Some(output)
     };
     for (target, era) in [(&[door.url.as_str()][..], "modern"), (&stdio, "legacy")] {
         let era = ["--protocol-era", era];
-        let listed = [&["--method", "tools/list", "--strict"][..], &era].concat();
-        let Some(said) = inspect(target, &listed) else {
+        let list = [&["--method", "tools/list", "--strict"][..], &era].concat();
+        let Some(said) = inspect(target, &list) else {
             return;
         };
         for tool in ["emergency_stop", "add", "wave", "takeoff", "test_header"] {
@@ -137,7 +137,10 @@ fn the_inspector_has_nothing_to_say_about_our_tools() {
             "a=2",
             "b=3",
         ];
-        let said = inspect(target, &[&call[..], &era].concat()).unwrap();
-        assert!(said.contains("\"structuredContent\":{\"result\":5}"), "{said}");
+        let output = inspect(target, &[&call[..], &era].concat()).unwrap();
+        assert!(
+            output.contains("\"structuredContent\":{\"result\":5}"),
+            "{output}"
+        );
     }
 }

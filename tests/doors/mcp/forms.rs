@@ -41,9 +41,9 @@ fn text_and_structure_say_the_same_within_one_budget_to_clients_that_read_both()
         ("2026-07-28", "claude-code", false),
     ] {
         for (words, is_short) in [(3, false), (10_000, true)] {
-            let said = "word ".repeat(words);
+            let text = "word ".repeat(words);
             let call =
-                json!({"method": "tools/call", "params": {"name": "echo", "arguments": {"text": said}}});
+                json!({"method": "tools/call", "params": {"name": "echo", "arguments": {"text": text}}});
             let answer = called(&door, version, client, &call);
             let result = &answer["result"];
             let what = format!("{version} {client} {words}: {answer:#}");

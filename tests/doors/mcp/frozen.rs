@@ -111,9 +111,9 @@ fn a_frozen_client_is_noticed_in_each_transport_and_era_with_and_without_progres
                 }
                 clients.iter().for_each(Client::freeze);
             }
-            let begun = Instant::now();
+            let start = Instant::now();
             stage.client.until_phases(&[]);
-            let noticed = begun.elapsed();
+            let noticed = start.elapsed();
             println!("modern {is_modern}, reads before {reads}: {noticed:?}");
             assert!(
                 noticed < NOTICED,

@@ -210,10 +210,10 @@ fn the_toolset_is_configured() {
             "{name}: {answer}"
         );
     }
-    let said = door.process.output();
+    let output = door.process.output();
     assert!(
-        said.contains("more than warn_list_bytes (1024); the largest are"),
-        "{said}"
+        output.contains("more than warn_list_bytes (1024); the largest are"),
+        "{output}"
     );
 }
 
@@ -238,15 +238,15 @@ fn patterns_of_its_toolset_that_match_nothing_are_warned_of_with_the_nearest_nam
         "tools.deny: `joint_*` matches no loaded tool",
         "toolboxes.deny: `tesbed` matches no toolbox that is installed; did you mean `testbed`?",
     ];
-    let said = door.until("its warnings", |door| {
-        let said = door.output();
+    let output = door.until("its warnings", |door| {
+        let output = door.output();
         expected
             .iter()
-            .all(|warning| said.contains(warning))
-            .then_some(said)
+            .all(|warning| output.contains(warning))
+            .then_some(output)
     });
-    let warnings = said.lines().filter(|line| line.contains("service.doors.mcp."));
-    assert_eq!(warnings.count(), expected.len(), "{said}");
+    let warnings = output.lines().filter(|line| line.contains("service.doors.mcp."));
+    assert_eq!(warnings.count(), expected.len(), "{output}");
 }
 
 /// `ovos-tools mcp` is `ovos-tools-mcp`, and says so where that is not there.
@@ -262,25 +262,25 @@ fn the_command_line_finds_its_doors() {
         )
     };
     let ours = std::path::Path::new(service_binary());
-    let (code, said) = run(ours, &["mcp", "--help"]);
+    let (code, output) = run(ours, &["mcp", "--help"]);
     assert!(
-        code == Some(0) && said.contains("Usage: ovos-tools mcp"),
-        "{code:?} {said}"
+        code == Some(0) && output.contains("Usage: ovos-tools mcp"),
+        "{code:?} {output}"
     );
-    let (code, said) = run(ours, &["--bus", "foo", "mcp"]);
+    let (code, output) = run(ours, &["--bus", "foo", "mcp"]);
     assert!(
-        code == Some(2) && said.contains("expected an address"),
-        "{code:?} {said}"
+        code == Some(2) && output.contains("expected an address"),
+        "{code:?} {output}"
     );
-    let (code, said) = run(ours, &["lst"]);
-    assert!(code == Some(2) && said.contains("'list'"), "{code:?} {said}");
+    let (code, output) = run(ours, &["lst"]);
+    assert!(code == Some(2) && output.contains("'list'"), "{code:?} {output}");
 
     let alone = sandbox.path("ovos-tools");
     fs::copy(ours, &alone).unwrap();
-    let (code, said) = run(&alone, &["mcp"]);
+    let (code, output) = run(&alone, &["mcp"]);
     assert!(
-        code == Some(2) && said.contains("ovos-tools-mcp, which is neither next to"),
-        "{code:?} {said}"
+        code == Some(2) && output.contains("ovos-tools-mcp, which is neither next to"),
+        "{code:?} {output}"
     );
 }
 

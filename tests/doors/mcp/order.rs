@@ -84,9 +84,9 @@ impl Client {
         let mut found: Vec<Option<Value>> = vec![None; ids.len()];
         while found.iter().any(Option::is_none) {
             let line = lines.next().expect("an answer").unwrap();
-            let said: Value = serde_json::from_str(&line).unwrap();
-            if let Some(at) = ids.iter().position(|id| said["id"] == *id) {
-                found[at] = Some(said);
+            let reply: Value = serde_json::from_str(&line).unwrap();
+            if let Some(at) = ids.iter().position(|id| reply["id"] == *id) {
+                found[at] = Some(reply);
             }
         }
         found.into_iter().flatten().collect()
@@ -156,14 +156,14 @@ fn calls_begin_in_the_order_of_arrival() {
                     "{answer}"
                 );
             }
-            let mut begun = Vec::new();
+            let mut starts = Vec::new();
             stage.client.until("six calls", |message| {
                 if message["type"] == "ovos.tools.invoke" && message["data"]["args"]["a"] == burst {
-                    begun.push(message["data"]["args"]["b"].as_u64().unwrap());
+                    starts.push(message["data"]["args"]["b"].as_u64().unwrap());
                 }
-                (begun.len() == 6).then_some(())
+                (starts.len() == 6).then_some(())
             });
-            assert_eq!(begun, [0, 1, 2, 3, 4, 5], "burst {burst}, {how}");
+            assert_eq!(starts, [0, 1, 2, 3, 4, 5], "burst {burst}, {how}");
         }
     });
 }
@@ -179,7 +179,7 @@ fn stop_moving_ends_what_arrived_before_it_and_nothing_else() {
                 (102, call("stop_moving", &json!({}))),
                 (103, moves("base", 0)),
             ];
-            let begun = Instant::now();
+            let start = Instant::now();
             let answers = client.burst(&requests);
             let failed: Vec<bool> = answers
                 .iter()
@@ -195,7 +195,7 @@ fn stop_moving_ends_what_arrived_before_it_and_nothing_else() {
                 json!({"stopped": 2, "running": []}),
                 "burst {burst}, {how}"
             );
-            assert!(begun.elapsed() < DEADLINE, "burst {burst}, {how}");
+            assert!(start.elapsed() < DEADLINE, "burst {burst}, {how}");
         }
         let calls = stage.client.ask("ovos.tools.status", &json!({}))["calls"].clone();
         assert_eq!(calls, json!([]), "{how}");
@@ -231,8 +231,8 @@ fn clients_that_do_not_know_empty_events_get_none() {
         opening["params"]["protocolVersion"] = json!(version);
         let opened = read(client.send("POST", &opening.to_string()));
         client.adopt(&opened, version);
-        let listed = read(client.send("POST", &client.message(5, &json!({"method": "tools/list"}))));
-        for text in [opened, listed] {
+        let list = read(client.send("POST", &client.message(5, &json!({"method": "tools/list"}))));
+        for text in [opened, list] {
             let is_empty = |line: &str| line.trim_end() == "data:";
             assert_eq!(text.lines().any(is_empty), has_empty, "{version}: {text}");
         }
@@ -326,9 +326,9 @@ fn ill_formed_requests_are_answered_with_their_id() {
             let text = json!({"jsonrpc": "2.0", "id": 9, "method": method, "params": params}).to_string();
             let answer = client.raw(9, &text);
             assert_eq!(answer["error"]["code"], code, "{text}, {how}: {answer}");
-            let told = answer["error"]["message"].as_str().unwrap();
+            let message = answer["error"]["message"].as_str().unwrap();
             assert!(
-                code == -32601 || told.contains("expected"),
+                code == -32601 || message.contains("expected"),
                 "{text}, {how}: {answer}"
             );
         }

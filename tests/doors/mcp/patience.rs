@@ -33,9 +33,9 @@ fn gives_up(peer: &str, era: &str, transport: &str) {
         url,
         token,
     ];
-    let said = stage.script("mcp_patience.py", &arguments).finish();
-    println!("{said}");
-    assert!(said.contains("nothing stopped half way"), "{said}");
+    let output = stage.script("mcp_patience.py", &arguments).finish();
+    println!("{output}");
+    assert!(output.contains("nothing stopped half way"), "{output}");
 }
 
 fn reached(listening: Option<&Listening>) -> (&str, &str) {
@@ -71,8 +71,8 @@ fn typescript(major: &str, transport: &str) {
     let (url, token) = reached(listening.as_ref());
     let (door, bus) = (binary(), stage.scene.url());
     script.args([major, transport, door.to_str().unwrap(), &bus, url, token]);
-    let said = Process::start("patience", &stage.scene.sandbox, script).finish();
-    assert!(said.contains("nothing stopped half way"), "{said}");
+    let output = Process::start("patience", &stage.scene.sandbox, script).finish();
+    assert!(output.contains("nothing stopped half way"), "{output}");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn call(name: &str, arguments: &Value) -> Value {
     json!({"method": "tools/call", "params": {"name": name, "arguments": arguments}})
 }
 
-fn asked(client: &Http, request: &Value) -> Value {
+fn answer_to(client: &Http, request: &Value) -> Value {
     let answer = Http::answer_in(7, &read(client.send("POST", &client.message(7, request))));
     answer["result"].clone()
 }
@@ -116,16 +116,16 @@ fn a_call_of_any_effect_gets_a_handle_and_each_client_has_its_own() {
             &json!({"steps": [{"id": "a", "name": "slow", "args": slow}]}),
         ),
     ] {
-        let answer = asked(&one, &request);
+        let answer = answer_to(&one, &request);
         let call_id = answer["structuredContent"]["call_id"].clone();
         assert!(call_id.is_string() && answer["isError"] == false, "{answer}");
-        let foreign = asked(&other, &call("cancel_call", &json!({ "call_id": call_id })));
+        let foreign = answer_to(&other, &call("cancel_call", &json!({ "call_id": call_id })));
         assert_eq!(foreign["isError"], true, "a call of another client: {foreign}");
-        let calls = asked(&other, &call("list_calls", &json!({})));
+        let calls = answer_to(&other, &call("list_calls", &json!({})));
         assert_eq!(calls["structuredContent"]["calls"], json!([]));
         let end = Instant::now() + Duration::from_secs(20);
         loop {
-            let waited = asked(
+            let waited = answer_to(
                 &one,
                 &call("wait_call", &json!({ "call_id": call_id, "seconds": 0.3 })),
             );
@@ -145,14 +145,14 @@ fn stop_moving_and_the_end_of_a_session_end_what_was_left() {
     let slow = call("slow", &json!({ "seconds": 60 }));
     for (is_modern, request) in [(false, &slow), (true, &moves("base", 100_000))] {
         let client = Http::new(&door, is_modern);
-        let left = asked(&client, request);
+        let left = answer_to(&client, request);
         assert_eq!(left["structuredContent"]["state"], "running", "{left}");
-        let stopped = asked(&client, &call("stop_moving", &json!({})));
+        let stopped = answer_to(&client, &call("stop_moving", &json!({})));
         assert_eq!(stopped["structuredContent"]["stopped"], 1, "{stopped}");
         stage.client.until_phases(&[]);
     }
     let client = Http::new(&door, false);
-    asked(&client, &slow);
+    answer_to(&client, &slow);
     read(client.send("DELETE", ""));
     stage.client.until_phases(&[]);
     // A client at stdin and stdout that ends.
@@ -171,21 +171,21 @@ fn more_calls_than_a_client_may_leave_are_refused() {
     let client = Http::new(&door, false);
     let slow = call("slow", &json!({ "seconds": 60 }));
     for number in 0..16 {
-        let left = asked(&client, &slow);
+        let left = answer_to(&client, &slow);
         assert_eq!(left["isError"], false, "{number}: {left}");
     }
-    let refused = asked(&client, &slow);
+    let refused = answer_to(&client, &slow);
     let text = refused["content"][0]["text"].as_str().unwrap();
     assert!(
         text.starts_with("BusyError: 16 calls") && text.contains("cancel_call"),
         "{text}"
     );
     // Another client is not refused, and neither is a stop.
-    assert_eq!(asked(&Http::new(&door, false), &slow)["isError"], false);
-    asked(&client, &call("stop_moving", &json!({})));
+    assert_eq!(answer_to(&Http::new(&door, false), &slow)["isError"], false);
+    answer_to(&client, &call("stop_moving", &json!({})));
     stage.client.until_phases(&[]);
-    assert_eq!(asked(&client, &slow)["isError"], false);
-    asked(&client, &call("stop_moving", &json!({})));
+    assert_eq!(answer_to(&client, &slow)["isError"], false);
+    answer_to(&client, &call("stop_moving", &json!({})));
 }
 
 /// A client of the newest revision that declares the extension for tasks.
@@ -229,13 +229,13 @@ fn a_client_with_tasks_gets_one() {
     stage.client.until_phases(&[]);
     assert_eq!(client.ask("tasks/get", task)["result"]["status"], "cancelled");
     // And so does the lease of one that is not asked for, by a client that is there: it reads.
-    let begun = Instant::now();
+    let start = Instant::now();
     begin(&mut client, 100_000);
     while !stage.client.calls().is_empty() {
         client.ask("tools/list", json!({}));
         std::thread::park_timeout(Duration::from_millis(50));
     }
-    let took = begun.elapsed();
+    let took = start.elapsed();
     assert!(
         took > Duration::from_millis(2900) && took < Duration::from_secs(6),
         "{took:?}"

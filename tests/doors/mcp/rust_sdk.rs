@@ -119,10 +119,10 @@ async fn waits(stage: &Stage, listening: Option<&Listening>, part: &str, seconds
     // A cancel ends it.
     let left = client.begin(part, 60, patience).await;
     let cancelled = client.call("cancel_call", &left, patience).await.unwrap();
-    let said = serde_json::to_string(&cancelled).unwrap();
+    let text = serde_json::to_string(&cancelled).unwrap();
     assert!(
-        cancelled.is_error == Some(true) && said.contains("its client cancelled it"),
-        "{said}"
+        cancelled.is_error == Some(true) && text.contains("its client cancelled it"),
+        "{text}"
     );
     // And so does a request that is given up.
     let left = client.begin(part, 60, patience).await;
@@ -186,9 +186,9 @@ fn a_rust_client_with_tasks_gets_one_and_ends_it() {
             }
             std::thread::park_timeout(Duration::from_millis(50));
         };
-        let said = serde_json::to_value(&ended).unwrap();
-        assert_eq!(said["status"], "completed", "{said}");
-        assert_eq!(said["result"]["structuredContent"]["success"], true, "{said}");
+        let answer = serde_json::to_value(&ended).unwrap();
+        assert_eq!(answer["status"], "completed", "{answer}");
+        assert_eq!(answer["result"]["structuredContent"]["success"], true, "{answer}");
         let id = begin(60);
         let cancelled = client.service.cancel_task(CancelTaskParams::new(id.clone()));
         runtime.block_on(cancelled).unwrap();

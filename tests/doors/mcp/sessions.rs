@@ -46,7 +46,7 @@ fn every_request_of_many_sessions_is_answered_and_nothing_stays_behind() {
     let count = usize::try_from(number("SESSIONS", 150)).unwrap();
     let stage = Stage::new(&json!({ "http_token": false }));
     let door = Listening::start(&stage);
-    let begun = Instant::now();
+    let start = Instant::now();
     let run = |from: usize, to: usize| {
         let next = AtomicUsize::new(from);
         thread::scope(|threads| {
@@ -76,7 +76,7 @@ fn every_request_of_many_sessions_is_answered_and_nothing_stays_behind() {
     answers += run(warm_up, count);
     println!(
         "{count} sessions with seed {seed}, {answers} answers in {:.0} s",
-        begun.elapsed().as_secs_f64()
+        start.elapsed().as_secs_f64()
     );
 
     // Of its own: the bus lets a client go that did not read all the while.
@@ -104,9 +104,9 @@ fn every_request_of_many_sessions_is_answered_and_nothing_stays_behind() {
         held.memory <= before.memory + SLACK.memory,
         "it holds {held}, before {before}"
     );
-    let said = door.process.output();
+    let output = door.process.output();
     for sign in ["panicked", "did not end within"] {
-        assert!(!said.contains(sign), "{}", door.process.log());
+        assert!(!output.contains(sign), "{}", door.process.log());
     }
 }
 
@@ -231,8 +231,8 @@ impl Http {
         if !is_modern {
             let text = read(client.send("POST", &initialize().to_string()));
             client.adopt(&text, "2025-11-25");
-            let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
-            let text = read(client.send("POST", &told));
+            let notification = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+            let text = read(client.send("POST", &notification));
             assert!(text.starts_with("HTTP/1.1 202"), "{text}");
         }
         client
@@ -280,8 +280,8 @@ impl Http {
             let named = || body.split(r#""name":""#).nth(1)?.split('"').next();
             let call = || json!({"method": "tools/call", "params": {"name": named()}});
             let request: Value = serde_json::from_str(body).unwrap_or_else(|_| call());
-            let asked = request["method"].as_str().unwrap();
-            head += &format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {asked}\r\n");
+            let method = request["method"].as_str().unwrap();
+            head += &format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n");
             if let Some(name) = request["params"]["name"].as_str() {
                 head += &format!("Mcp-Name: {name}\r\n");
             }
@@ -343,9 +343,9 @@ fn at_stdio(stage: &Stage, is_modern: bool, steps: &[Step]) -> usize {
             .next()
             .unwrap_or_else(|| panic!("no answer to {id}"))
             .unwrap();
-        let said: Value = serde_json::from_str(&line).unwrap();
-        if said["id"] == id {
-            return said;
+        let reply: Value = serde_json::from_str(&line).unwrap();
+        if reply["id"] == id {
+            return reply;
         }
     };
     let mut answers = 0;

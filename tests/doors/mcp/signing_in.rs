@@ -49,8 +49,8 @@ impl Issuer {
 
     /// Changes how the issuer behaves. Returns how often its keys were fetched before.
     fn set(&self, keys: &Value) -> u64 {
-        let said: Value = serde_json::from_str(&self.post("mode", keys)).unwrap();
-        said["fetches"].as_u64().unwrap()
+        let reply: Value = serde_json::from_str(&self.post("mode", keys)).unwrap();
+        reply["fetches"].as_u64().unwrap()
     }
 
     fn post(&self, path: &str, keys: &Value) -> String {
@@ -196,8 +196,8 @@ fn a_token_counts_only_as_the_issuer_made_it_for_this_door() {
         let answer = post(&url, None, "tools/list", json!({}), more);
         assert_eq!(answer.status, 401, "{more:?}: {}", answer.text);
     }
-    let said = door.process.output();
-    assert!(!said.contains(&right[..40]), "a token is in the log: {said}");
+    let output = door.process.output();
+    assert!(!output.contains(&right[..40]), "a token is in the log: {output}");
 
     let own = door.url.strip_suffix("/mcp").unwrap();
     for path in ["", "/mcp", "/robot/mcp"] {
@@ -423,8 +423,8 @@ fn without_keys_nothing_is_let_in_and_new_keys_are_found() {
         for _ in 0..20 {
             assert_eq!(list(&url, Some(&unknown)).status, 401);
         }
-        let asked = issuer.set(&json!({"mode": "dead"})) - before;
-        assert!(asked < 10, "{asked} fetches for 20 tokens");
+        let fetches = issuer.set(&json!({"mode": "dead"})) - before;
+        assert!(fetches < 10, "{fetches} fetches for 20 tokens");
         issuer.set(&json!({"mode": "rotated"}));
         let new = issuer.token(&json!({}));
         door.process.until("the new key", |_| {
@@ -446,6 +446,6 @@ fn a_published_client_signs_in_and_asks_for_more_when_it_needs_more() {
     door.until("its address", |door| {
         door.output().contains("clients sign in at").then_some(())
     });
-    let said = stage.script("mcp_signs_in.py", &[&url]).finish();
-    assert!(said.contains("asked for more when more was needed"), "{said}");
+    let output = stage.script("mcp_signs_in.py", &[&url]).finish();
+    assert!(output.contains("asked for more when more was needed"), "{output}");
 }

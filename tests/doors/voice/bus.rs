@@ -74,12 +74,15 @@ fn a_request_that_waits_is_tried_when_the_first_one_fails() {
     // Before the websocket is open.
     drop(dialled);
     let line = stage.speech.accept();
-    let told = answers(&mut stage.client, &[first, second]);
+    let replies = answers(&mut stage.client, &[first, second]);
     assert!(
-        told[0]["error"].as_str().unwrap().starts_with("RuntimeError: "),
-        "{told:?}"
+        replies[0]["error"]
+            .as_str()
+            .unwrap()
+            .starts_with("RuntimeError: "),
+        "{replies:?}"
     );
-    assert_eq!(told[1]["joined"], true, "{told:?}");
+    assert_eq!(replies[1]["joined"], true, "{replies:?}");
     line.tools();
 }
 
@@ -88,12 +91,12 @@ fn a_join_under_way_is_answered_when_the_door_is_told_to_end() {
     let mut stage = Stage::new(&json!({}));
     let mut door = waiting(&stage);
     let request = json!({"dialect": "hume", "chat_id": "c7"});
-    let asked = stage.client.send(JOIN, &request);
+    let request = stage.client.send(JOIN, &request);
     // The websocket never opens.
     let _dialled = stage.speech.dialled();
     door.signal(Signal::TERM);
-    let told = answers(&mut stage.client, &[asked]);
-    let error = told[0]["error"].as_str().unwrap();
+    let replies = answers(&mut stage.client, &[request]);
+    let error = replies[0]["error"].as_str().unwrap();
     assert!(
         error.starts_with("BusyError: the voice door is shutting down"),
         "{error}"
@@ -106,9 +109,9 @@ fn calls_that_move_nothing_go_on_after_a_conversation_for_as_long_as_the_door_ru
     let mut stage = Stage::new(&json!({}));
     let mut door = waiting(&stage);
     let request = json!({"dialect": "hume", "chat_id": "c7"});
-    let asked = stage.client.send(JOIN, &request);
+    let request = stage.client.send(JOIN, &request);
     let line = stage.speech.accept();
-    assert_eq!(answers(&mut stage.client, &[asked])[0]["joined"], true);
+    assert_eq!(answers(&mut stage.client, &[request])[0]["joined"], true);
     line.tools();
     line.call("short", "slow", &json!({"seconds": 5}));
     line.call("long", "slow", &json!({"seconds": 500}));

@@ -53,7 +53,7 @@ fn each_call_is_run_once_and_answered_in_the_form_that_voices_know() {
     assert_eq!(line.all_so_far("b"), Vec::<Value>::new());
     line.until_marks(2);
 
-    for (id, frame, said) in [
+    for (id, frame, expected) in [
         (
             "unknown",
             tool_call("unknown", "fly", "{}"),
@@ -83,7 +83,7 @@ fn each_call_is_run_once_and_answered_in_the_form_that_voices_know() {
             (&json!("tool_error"), &json!("warn"), &json!("ValueError")),
             "{answer}"
         );
-        assert!(answer["content"].as_str().unwrap().contains(said), "{answer}");
+        assert!(answer["content"].as_str().unwrap().contains(expected), "{answer}");
     }
     assert!(!door.output().contains(KEY), "{}", door.output());
 }
@@ -224,10 +224,10 @@ fn a_long_call_is_announced_and_its_end_is_told() {
     );
     let answer = line.result("long");
     assert_eq!(answer["data"], json!({"state": "under_way"}), "{answer}");
-    let told = line.until("its end", |frame| {
+    let text = line.until("its end", |frame| {
         (frame["type"] == "assistant_input").then(|| frame["text"].clone())
     });
-    assert!(told.as_str().unwrap().starts_with("assemble is done"), "{told}");
+    assert!(text.as_str().unwrap().starts_with("assemble is done"), "{text}");
     assert_eq!(
         line.all_so_far("probe"),
         Vec::<Value>::new(),
@@ -247,26 +247,23 @@ fn a_voice_asks_for_a_call_that_was_announced_and_cancels_it() {
     }
     line.call("long", "assemble", &moves("base"));
     let answer = line.result("long");
-    let said = answer["message"].as_str().unwrap();
-    let (_, rest) = said.split_once("as call_id ").expect(said);
+    let message = answer["message"].as_str().unwrap();
+    let (_, rest) = message.split_once("as call_id ").expect(message);
     let call_id = json!({ "call_id": rest.split([' ', '.']).next().unwrap() });
     line.call("list", "list_calls", &json!({}));
-    let listed = line.result("list");
-    assert_eq!(
-        listed["data"]["calls"][0]["call_id"], call_id["call_id"],
-        "{listed}"
-    );
+    let list = line.result("list");
+    assert_eq!(list["data"]["calls"][0]["call_id"], call_id["call_id"], "{list}");
     line.call("wait", "wait_call", &call_id);
     let waited = line.result("wait");
     assert_eq!(waited["data"]["state"], "under_way", "{waited}");
     line.call("end", "cancel_call", &call_id);
     stage.client.until_phases(&[]);
-    let told = line.until("its end", |frame| {
+    let text = line.until("its end", |frame| {
         (frame["type"] == "assistant_input").then(|| frame["text"].clone())
     });
     assert!(
-        told.as_str().unwrap().starts_with("assemble did not succeed"),
-        "{told}"
+        text.as_str().unwrap().starts_with("assemble did not succeed"),
+        "{text}"
     );
     line.call("none", "wait_call", &json!({"call_id": "none"}));
     assert!(

@@ -79,8 +79,8 @@ fn a_thousand_calls_over_a_line_that_is_cut_run_once_each() {
     }
     stage.scene.until_at_rest();
     ended.store(true, Ordering::SeqCst);
-    let asked = observer.join().unwrap();
-    let twice: Vec<_> = asked.iter().filter(|(_, times)| **times > 1).collect();
+    let requests = observer.join().unwrap();
+    let twice: Vec<_> = requests.iter().filter(|(_, times)| **times > 1).collect();
     assert!(twice.is_empty(), "asked for more than once: {twice:?}");
     let motors = stage.scene.motors();
     let mut starts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -94,10 +94,14 @@ fn a_thousand_calls_over_a_line_that_is_cut_run_once_each() {
     let unanswered = CALLS - answers.len();
     println!(
         "{} of {CALLS} calls ran, {} were answered, {repeated} were said again, {unanswered} were given up with their sockets",
-        asked.len(),
+        requests.len(),
         answers.len()
     );
-    assert!(asked.len() > CALLS * 9 / 10, "only {} calls ran", asked.len());
+    assert!(
+        requests.len() > CALLS * 9 / 10,
+        "only {} calls ran",
+        requests.len()
+    );
     assert!(answers.values().all(|times| *times == 1), "{answers:?}");
 }
 
@@ -114,7 +118,7 @@ fn observe(port: u16) -> (std::thread::JoinHandle<BTreeMap<String, usize>>, Arc<
     let mut client = Client::connect(port);
     let until = Arc::clone(&ended);
     let observer = std::thread::spawn(move || {
-        let mut asked = BTreeMap::new();
+        let mut requests = BTreeMap::new();
         loop {
             let is_last = until.load(Ordering::SeqCst);
             let end = Instant::now() + Duration::from_millis(300);
@@ -122,11 +126,11 @@ fn observe(port: u16) -> (std::thread::JoinHandle<BTreeMap<String, usize>>, Arc<
                 let Some(frame) = client.next(end) else { break };
                 if frame["type"] == "ovos.tools.invoke" {
                     let call_id = frame["data"]["call_id"].as_str().unwrap();
-                    *asked.entry(call_id.to_owned()).or_default() += 1;
+                    *requests.entry(call_id.to_owned()).or_default() += 1;
                 }
             }
             if is_last {
-                return asked;
+                return requests;
             }
         }
     });

@@ -18,14 +18,14 @@ fn an_app_names_the_conversation_on_the_bus() {
             .contains("waiting for ovos.tools.voice.join")
             .then_some(())
     });
-    for (request, said) in [
+    for (request, expected) in [
         (json!({}), "ValueError: expected dialect"),
         (json!({"dialect": "gemini"}), "expected \"hume\" or \"openai\""),
         (json!({"dialect": "hume", "call_id": "x"}), "chat_id is missing"),
         (json!({"dialect": "hume", "chat_id": "../x"}), "is not a chat_id"),
     ] {
         let answer = stage.client.ask("ovos.tools.voice.join", &request);
-        assert!(answer["error"].as_str().unwrap().contains(said), "{answer}");
+        assert!(answer["error"].as_str().unwrap().contains(expected), "{answer}");
     }
 
     for (request, path) in [
@@ -94,7 +94,7 @@ fn a_chat_of_our_own_goes_on_in_its_group() {
 #[test]
 fn what_cannot_be_joined_is_explained() {
     let stage = Stage::new(&json!({}));
-    for (arguments, code, said) in [
+    for (arguments, code, expected) in [
         (&["hume", "--chat", "a b"][..], 5, "is not a chat_id"),
         (
             &["hume", "--chat", "a", "--url", "ws://api.hume.ai"],
@@ -110,7 +110,7 @@ fn what_cannot_be_joined_is_explained() {
     ] {
         let mut door = stage.door(arguments);
         assert_eq!(door.end_within(DEADLINE).code(), Some(code), "{arguments:?}");
-        assert!(door.output().contains(said), "{arguments:?}: {}", door.log());
+        assert!(door.output().contains(expected), "{arguments:?}: {}", door.log());
     }
     let mut keyless = stage.scene.ours(
         "keyless",
@@ -124,10 +124,10 @@ fn what_cannot_be_joined_is_explained() {
         ],
     );
     assert_eq!(keyless.end_within(DEADLINE).code(), Some(5));
-    let said = keyless.output();
+    let output = keyless.output();
     assert!(
-        said.contains("the environment variable KEY_OF_hume does not hold a key"),
-        "{said}"
+        output.contains("the environment variable KEY_OF_hume does not hold a key"),
+        "{output}"
     );
 }
 

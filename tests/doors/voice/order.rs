@@ -100,14 +100,14 @@ fn calls_begin_in_the_order_of_arrival() {
             for (at, (id, ..)) in calls.iter().enumerate() {
                 assert_eq!(answers[id]["data"]["result"], burst + at as u64, "{id}, {how:?}");
             }
-            let mut begun = Vec::new();
+            let mut starts = Vec::new();
             stage.client.until("six calls", |message| {
                 if message["type"] == "ovos.tools.invoke" && message["data"]["args"]["a"] == burst {
-                    begun.push(message["data"]["args"]["b"].as_u64().unwrap());
+                    starts.push(message["data"]["args"]["b"].as_u64().unwrap());
                 }
-                (begun.len() == 6).then_some(())
+                (starts.len() == 6).then_some(())
             });
-            assert_eq!(begun, [0, 1, 2, 3, 4, 5], "burst {burst}, {how:?}");
+            assert_eq!(starts, [0, 1, 2, 3, 4, 5], "burst {burst}, {how:?}");
         }
     });
 }
@@ -248,7 +248,7 @@ fn a_list_of_tools_that_is_refused_is_told_to_the_bus_and_at_last_to_the_user() 
         let mut stage = Stage::new(&json!({}));
         let _door = stage.door(arguments);
         let line = stage.speech.accept();
-        let mut shown = line.tools().len();
+        let mut tool_count = line.tools().len();
         loop {
             line.say(&refusal);
             let event = stage.client.until("the event", |message| {
@@ -260,7 +260,7 @@ fn a_list_of_tools_that_is_refused_is_told_to_the_bus_and_at_last_to_the_user() 
             assert_eq!(event["toolbox_id"], "service");
             assert_eq!(data["dialect"], arguments[0], "{event}");
             assert_eq!(data["conversation"], arguments[2], "{event}");
-            assert_eq!(data["refused"], shown, "{event}");
+            assert_eq!(data["refused"], tool_count, "{event}");
             assert!(
                 data["why"].as_str().unwrap().contains("too many tools"),
                 "{event}"
@@ -273,7 +273,7 @@ fn a_list_of_tools_that_is_refused_is_told_to_the_bus_and_at_last_to_the_user() 
             let names = line.tools();
             assert_eq!(names[..2], ["emergency_stop", "stop_moving"]);
             assert_eq!(data["now"], names.len(), "{event}");
-            shown = names.len();
+            tool_count = names.len();
         }
         let text = line.until("what the user is told", |frame| {
             let text = frame["text"]

@@ -181,15 +181,15 @@ impl Line {
     #[track_caller]
     pub(crate) fn all_so_far(&self, probe: &str) -> Vec<Value> {
         self.call(probe, "add", &json!({"a": 1, "b": 2}));
-        let mut said = Vec::new();
+        let mut texts = Vec::new();
         self.until(probe, |frame| {
             let is_it = frame["tool_call_id"] == probe;
             if !is_it {
-                said.push(frame.clone());
+                texts.push(frame.clone());
             }
             is_it.then_some(())
         });
-        said
+        texts
     }
 }
 

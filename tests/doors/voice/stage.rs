@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::process::Process;
-use crate::support::scene::{Scene, ready};
-use crate::support::service::BusKind;
+use crate::support::scene::Scene;
 use crate::voice::speech::{Line, Speech};
 
 /// The key that doors are given. No log may hold it.
@@ -54,10 +53,7 @@ impl Stage {
         }
         let scene = Scene::new(&json!({}));
         scene.configure(&json!({ "doors": { "voice": keys } }), top);
-        let bus = scene.bus(BusKind::Embedded);
-        let mut client = Client::connect(scene.port);
-        let mut service = scene.service_started(&[]);
-        ready(&mut service, &mut client);
+        let (bus, service, client) = scene.open();
         Self {
             scene,
             client,

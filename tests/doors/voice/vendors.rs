@@ -20,9 +20,9 @@ fn driven(script: &str, service: &str) {
         .arg(door)
         .arg(stage.scene.url())
         .arg(format!("KEY_OF_{service}"));
-    let said = Process::start(script, &stage.scene.sandbox, command).finish();
-    println!("{said}");
-    assert!(said.contains("everything is as promised"), "{said}");
+    let output = Process::start(script, &stage.scene.sandbox, command).finish();
+    println!("{output}");
+    assert!(output.contains("everything is as promised"), "{output}");
 }
 
 #[test]

@@ -148,12 +148,12 @@ impl Service {
             "start_pipeline",
             &json!({"pipeline": pipeline, "wait_ms": 30_000}),
         );
-        let said = answer["error"].as_str().unwrap_or_default();
+        let error = answer["error"].as_str().unwrap_or_default();
         let end = match answer["result"]["state"].as_str() {
             Some("playing" | "ended") => Runs,
-            None if said.contains("reached for it") => Fails,
-            None if said.starts_with("PermissionError") || said.contains("is not allowed:") => Refused,
-            None if said.contains("PipelineError:") => Fails,
+            None if error.contains("reached for it") => Fails,
+            None if error.starts_with("PermissionError") || error.contains("is not allowed:") => Refused,
+            None if error.contains("PipelineError:") => Fails,
             _ => panic!("{pipeline}: {answer:#}\n{}", self.0.process.log()),
         };
         (end, answer)
@@ -229,10 +229,10 @@ fn without_landlock_the_toolbox_runs_and_the_status_says_so() {
     let Some(service) = Service::start_as(&program, &fixtures, &keys) else {
         return;
     };
-    let told = "runs unconfined: this kernel cannot confine a process";
+    let text = "runs unconfined: this kernel cannot confine a process";
     let reason = service.status()["reason"].as_str().unwrap_or_default().to_owned();
     assert!(
-        reason.starts_with(told) && reason.contains("Linux 6.2"),
+        reason.starts_with(text) && reason.contains("Linux 6.2"),
         "{reason}"
     );
     let log = service.0.process.output();
@@ -241,7 +241,7 @@ fn without_landlock_the_toolbox_runs_and_the_status_says_so() {
     let file = fixtures.path().join("plugins/gstreamer.so");
     let checked = check.args(["--json", "check"]).arg(file).output().unwrap();
     let checked = String::from_utf8_lossy(&checked.stdout).into_owned();
-    assert!(checked.contains(told), "{checked}");
+    assert!(checked.contains(text), "{checked}");
 
     for (pipeline, expected) in [
         ("videotestsrc num-buffers=5 ! fakesink", Runs),

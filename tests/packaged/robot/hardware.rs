@@ -114,8 +114,9 @@ impl Robot {
             Self::Dds { peer, .. } => {
                 let frames = peer.lines();
                 let frames = frames.iter().filter_map(|line| serde_json::from_str(line).ok());
-                let mut told = frames.filter_map(|frame: Value| Some((moves(&frame)?, frame["t"].as_f64()?)));
-                let (_, at) = told.by_ref().skip(skip).find(|(moves, _)| !moves).unwrap();
+                let mut motions =
+                    frames.filter_map(|frame: Value| Some((moves(&frame)?, frame["t"].as_f64()?)));
+                let (_, at) = motions.by_ref().skip(skip).find(|(moves, _)| !moves).unwrap();
                 // Both are the machine's monotonic clock.
                 let from = Duration::new(
                     clock.tv_sec.cast_unsigned(),
@@ -214,7 +215,7 @@ impl Drive {
             &json!({ "name": "walk", "args": walk, "call_id": call_id }),
         );
         let end = Instant::now() + DEADLINE;
-        let moves = |told: &[bool]| told.iter().skip(before).filter(|moves| **moves).count() >= 3;
+        let moves = |orders: &[bool]| orders.iter().skip(before).filter(|moves| **moves).count() >= 3;
         while !moves(&self.robot.torque_orders()) {
             self.client.read_until(Instant::now() + Duration::from_millis(10));
             let ended = self.client.answer_of(call_id);
@@ -252,14 +253,14 @@ impl Drive {
     fn rests(&self, since: Instant, what: &str) {
         let before = self.robot.torque_orders().len();
         if let Robot::Dds { kind: "g1", .. } = self.robot {
-            let stood = self.robot.until("rest", since, ON_A_BUSY_MACHINE, |told| {
-                told.last() == Some(&false) || self.robot.stood_by_itself()
+            let stood = self.robot.until("rest", since, ON_A_BUSY_MACHINE, |orders| {
+                orders.last() == Some(&false) || self.robot.stood_by_itself()
             });
             println!("{what}: stood after {stood:?}");
         }
-        let took = self
-            .robot
-            .until("stop", since, 10 * AT_REST, |told| told.last() == Some(&false));
+        let took = self.robot.until("stop", since, 10 * AT_REST, |orders| {
+            orders.last() == Some(&false)
+        });
         let alone = match self.robot.stood_by_itself() {
             true => ", when it stood by itself already",
             false => "",
@@ -276,13 +277,13 @@ impl Drive {
             );
             std::thread::park_timeout(Duration::from_millis(20));
         }
-        let told = self.robot.torque_orders();
-        let stop = before.min(told.len())
-            + told[before.min(told.len())..]
+        let orders = self.robot.torque_orders();
+        let stop = before.min(orders.len())
+            + orders[before.min(orders.len())..]
                 .iter()
                 .position(|moves| !moves)
                 .unwrap_or(0);
-        assert!(told[stop..].iter().all(|moves| !moves), "{what}: {told:?}");
+        assert!(orders[stop..].iter().all(|moves| !moves), "{what}: {orders:?}");
         if let Robot::Servos { left, .. } = &self.robot {
             assert!(!left.moves(), "{what}: a wheel turns");
         }
@@ -414,8 +415,8 @@ fn a_stop_is_heard_at_once() {
             let (since, clock) = (Instant::now(), clock_gettime(ClockId::Monotonic));
             let before = drive.robot.torque_orders().len();
             drive.client.send("ovos.tools.stop", &json!({}));
-            drive.robot.until("stop", since, ON_A_BUSY_MACHINE, |told| {
-                told.get(before..).unwrap_or_default().contains(&false)
+            drive.robot.until("stop", since, ON_A_BUSY_MACHINE, |orders| {
+                orders.get(before..).unwrap_or_default().contains(&false)
             });
             let stood = drive.robot.stood_after(before, since, clock);
             took.push(stood);

@@ -140,10 +140,10 @@ fn tools(scene: &mut RobotScene) -> Vec<(String, Value)> {
 
 /// A random tool with arguments: mostly valid by the schema, sometimes a known good call, sometimes nonsense.
 fn draw(random: &mut fastrand::Rng, tools: &[(String, Value)]) -> (String, Value) {
-    let known = crate::robot::calls::calls();
+    let catalogue = crate::robot::calls::calls();
     match random.u8(..100) {
         0..40 => {
-            let (tool, args) = known[random.usize(..known.len())].clone();
+            let (tool, args) = catalogue[random.usize(..catalogue.len())].clone();
             // A robot that loses a servo id is the subject of another test.
             if tool == "set_motor_id" {
                 return ("nod".to_owned(), json!({}));

@@ -30,7 +30,7 @@ fn peer(script: &str, arguments: &[&str]) -> Option<Peer> {
 }
 
 /// When the base was told which velocity ahead, in seconds of the machine.
-pub(crate) fn told(base: &Peer) -> Vec<(f64, f64)> {
+pub(crate) fn velocities(base: &Peer) -> Vec<(f64, f64)> {
     let lines = base.lines();
     let frames = lines
         .iter()
@@ -69,8 +69,10 @@ fn a_base_comes_to_rest_when_its_toolbox_is_killed() {
         )]
         let killed = now.tv_sec as f64 + now.tv_nsec as f64 / 1e9;
         let rested = base.wait("zero", |_| {
-            let told = told(&base);
-            told.into_iter().find(|(at, speed)| *at > killed && *speed == 0.0)
+            let velocities = velocities(&base);
+            velocities
+                .into_iter()
+                .find(|(at, speed)| *at > killed && *speed == 0.0)
         });
         let late = Duration::from_secs_f64(rested.0 - killed);
         println!("{tool}: the first zero {late:?} after the kill");
@@ -85,9 +87,9 @@ fn a_base_comes_to_rest_when_its_toolbox_is_killed() {
             is_answer.then(|| frame["data"].clone())
         });
         assert_ne!(answer["result"]["success"], true, "{tool}: {answer:#}");
-        let told = told(&base);
+        let velocities = velocities(&base);
         let after = |(at, speed): &(f64, f64)| *at <= rested.0 || *speed == 0.0;
-        assert!(told.iter().all(after), "{tool}: {told:?}");
+        assert!(velocities.iter().all(after), "{tool}: {velocities:?}");
     }
 }
 
@@ -141,12 +143,12 @@ fn check_compares_a_file_with_the_robot() {
              domain = {named}\ninterfaces = [\"127.0.0.1\"]\n\n[channels.tools.dock]\nabout = \"Dock\"\naction = \"/charge\"\n"
         );
         std::fs::write(&file, text).unwrap();
-        let (status, said) = check(&scene, &file);
-        assert_eq!(status, Some(code), "{kind}: {said}");
+        let (status, output) = check(&scene, &file);
+        assert_eq!(status, Some(code), "{kind}: {output}");
         for part in expected {
-            assert!(said.contains(part), "{kind}: {part}: {said}");
+            assert!(output.contains(part), "{kind}: {part}: {output}");
         }
-        assert!(told(&base).iter().all(|(_, speed)| *speed == 0.0), "{kind}");
+        assert!(velocities(&base).iter().all(|(_, speed)| *speed == 0.0), "{kind}");
     }
 }
 
@@ -159,8 +161,8 @@ fn check(scene: &Scene, file: &Path) -> (Option<i32>, String) {
         .arg(file)
         .output()
         .unwrap();
-    let said = [&checked.stdout, &checked.stderr].map(|said| String::from_utf8_lossy(said));
-    (checked.status.code(), said.concat())
+    let output = [&checked.stdout, &checked.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    (checked.status.code(), output.concat())
 }
 
 /// The controller of an arm is away, or is another; its joints are told or not.
@@ -205,8 +207,8 @@ fn check_names_the_controller_that_an_arm_lacks() {
             ur.replace("\"/joint_states\"", &format!("{joints:?}")) + &graph,
         )
         .unwrap();
-        let (status, said) = check(&scene, &file);
-        assert_eq!(status, Some(code), "{kind}: {said}");
-        assert!(said.contains(&expected), "{kind}: {expected}: {said}");
+        let (status, output) = check(&scene, &file);
+        assert_eq!(status, Some(code), "{kind}: {output}");
+        assert!(output.contains(&expected), "{kind}: {expected}: {output}");
     }
 }

@@ -187,10 +187,10 @@ fn a_stop_at_any_instant_ends_the_motion() {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut scene = RobotScene::new(&json!({ "time_scale": STOPPED_AT }));
     for (tool, args) in victims() {
-        let begun = Instant::now();
+        let start = Instant::now();
         let answer = invoke(&mut scene.client, tool, &args);
         assert_eq!(answer["result"]["success"], true, "{answer:#}");
-        let whole = begun.elapsed();
+        let whole = start.elapsed();
         scene.come_home();
         let mut interrupted = 0;
         for nth in 0..20 {
@@ -281,12 +281,12 @@ fn check_reads_the_file_of_a_robot() {
             .arg(&file)
             .output()
             .unwrap();
-        let said =
+        let output =
             String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
-        assert_eq!(checked.status.code(), Some(code), "{said}");
+        assert_eq!(checked.status.code(), Some(code), "{output}");
         for part in expected {
-            assert!(said.contains(part), "{part}: {said}");
+            assert!(output.contains(part), "{part}: {output}");
         }
-        assert!(!said.contains("look_at"), "it has no head: {said}");
+        assert!(!output.contains("look_at"), "it has no head: {output}");
     }
 }

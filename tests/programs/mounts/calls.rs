@@ -28,9 +28,9 @@ fn a_mounted_server_is_a_toolbox() {
     assert_eq!(toolbox["simulated"], false, "{toolbox}");
     assert_eq!(toolbox["backend"]["reason"], "9 tools, MCP 2025-11-25");
 
-    let listed = scene.client.ask("ovos.tools.list", &json!({ "detail": true }));
+    let list = scene.client.ask("ovos.tools.list", &json!({ "detail": true }));
     let of = |name: &str| {
-        let tools = listed["tools"].as_array().unwrap();
+        let tools = list["tools"].as_array().unwrap();
         tools.iter().find(|tool| tool["name"] == name).cloned().unwrap()
     };
     assert_eq!(of("add")["meta"]["effect"], "read");
@@ -109,11 +109,11 @@ fn a_server_gets_no_secrets_and_is_promised_nothing() {
         trace.contains("initialize {}"),
         "no capability is declared: {trace}"
     );
-    let mut told = vec![answer.to_string()];
+    let mut texts = vec![answer.to_string()];
     let picture = scene.ask("fake", "picture", &json!({}), &json!({ "content": "inline" }));
     assert_eq!(picture["content"][1]["title"], "of (not shown)", "{picture}");
-    told.push(picture.to_string());
-    told.push(
+    texts.push(picture.to_string());
+    texts.push(
         scene
             .call("fake", "echo", &json!({ "text": "its e-secret" }))
             .to_string(),
@@ -128,26 +128,26 @@ fn a_server_gets_no_secrets_and_is_promised_nothing() {
     });
     assert_eq!(update["message"], "step 1(not shown)", "{update}");
     scene.client.until_answered([&"s".to_owned()]);
-    let listed = scene
+    let list = scene
         .client
         .ask("ovos.tools.list", &json!({ "detail": true }))
         .to_string();
-    assert!(listed.contains("The tool echo.(not shown)"), "{listed}");
-    told.push(listed);
+    assert!(list.contains("The tool echo.(not shown)"), "{list}");
+    texts.push(list);
     for tool in ["fail", "refuse", "die"] {
         let answer = scene.ask("fake", tool, &json!({}), &json!({ "detail": true }));
         assert!(!answer["error"].is_null(), "{answer}");
-        told.push(answer.to_string());
+        texts.push(answer.to_string());
     }
     scene.until("fake", "ready");
-    told.push(scene.client.ask("ovos.tools.status", &json!({})).to_string());
+    texts.push(scene.client.ask("ovos.tools.status", &json!({})).to_string());
     let log = scene.service.until("a line of the server", |service| {
         let log = service.output();
         log.contains("its token is").then_some(log)
     });
-    told.push(log);
-    let told = told.join("\n");
-    assert!(!told.contains("e-secret"), "{told}");
+    texts.push(log);
+    let texts = texts.join("\n");
+    assert!(!texts.contains("e-secret"), "{texts}");
 }
 
 #[test]
@@ -156,8 +156,8 @@ fn changed_tools_are_renewed() {
     scene.until_tools("fake", 10);
     scene.call("fake", "renew", &json!({}));
     scene.until_tools("fake", 11);
-    let listed = scene.client.ask("ovos.tools.list", &json!({ "detail": true }));
-    let echo = listed["tools"].as_array().unwrap();
+    let list = scene.client.ask("ovos.tools.list", &json!({ "detail": true }));
+    let echo = list["tools"].as_array().unwrap();
     let echo = echo.iter().find(|tool| tool["name"] == "echo").unwrap();
     assert_eq!(echo["meta"]["effect"], "read", "its hint is trusted");
 }
@@ -252,9 +252,9 @@ fn variables_of_the_service_reach_the_server_and_are_shown_nowhere() {
         failed.contains("mounts.unset.env.KEY: found ${NOT_SET}, expected the variable `NOT_SET`"),
         "{failed}"
     );
-    let told = format!("{status}{}", scene.service.output());
+    let text = format!("{status}{}", scene.service.output());
     assert!(
-        told.contains("its token is (not shown)") && !told.contains("-secret-"),
-        "{told}"
+        text.contains("its token is (not shown)") && !text.contains("-secret-"),
+        "{text}"
     );
 }

@@ -74,8 +74,8 @@ fn a_server_with_a_url_may_vanish_and_return() {
     assert_eq!(answer["result"], json!({ "result": 2 }), "{answer}");
 
     let status = scene.client.ask("ovos.tools.status", &json!({})).to_string();
-    let told = format!("{status}{}", scene.service.output());
-    assert!(!told.contains("-secret"), "{told}");
+    let text = format!("{status}{}", scene.service.output());
+    assert!(!text.contains("-secret"), "{text}");
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn an_old_server_is_mounted_over_http_too() {
     let url = format!("http://127.0.0.1:{port}/mcp");
     let mut scene = Scene::start(&json!({ "Every.Thing": { "url": url } }), &json!({}));
     let toolbox = scene.until("every_thing", "ready");
-    let told = toolbox["backend"]["reason"].as_str().unwrap();
-    assert!(told.contains("MCP 2025-11-25"), "{told}");
+    let reason = toolbox["backend"]["reason"].as_str().unwrap();
+    assert!(reason.contains("MCP 2025-11-25"), "{reason}");
     let answer = scene.call("every_thing", "echo", &json!({ "message": "hi" }));
     assert_eq!(answer["result"], json!({ "content": "Echo: hi" }), "{answer}");
 }
@@ -179,10 +179,11 @@ fn certificates_are_needed_for_https_alone() {
     scene.until_tools("plain", 1);
     let answer = scene.call("plain", "long", &json!({ "seconds": 0 }));
     assert_eq!(answer["result"]["content"], "done", "{answer}");
-    let told = scene.until("secure", "down")["backend"]["reason"].to_string();
+    let reason = scene.until("secure", "down")["backend"]["reason"].to_string();
     assert!(
-        told.contains("No CA certificates were loaded from the system; install the package ca-certificates"),
-        "{told}"
+        reason
+            .contains("No CA certificates were loaded from the system; install the package ca-certificates"),
+        "{reason}"
     );
 }
 
@@ -201,8 +202,8 @@ fn a_server_of_the_new_era_tells_of_its_tools_to_those_who_listen() {
     let mut scene = Scene::start(&mounts, &json!({}));
     for mount in ["lines", "web"] {
         let toolbox = scene.until(mount, "ready");
-        let told = toolbox["backend"]["reason"].as_str().unwrap();
-        assert!(told.contains("MCP 2026-07-28"), "{mount}: {told}");
+        let reason = toolbox["backend"]["reason"].as_str().unwrap();
+        assert!(reason.contains("MCP 2026-07-28"), "{mount}: {reason}");
         for (tool, tools) in [("grow", 3), ("shrink", 2), ("grow", 3)] {
             scene.call(mount, tool, &json!({}));
             scene.until_tools(mount, tools);

@@ -92,8 +92,8 @@ fn a_server_that_misbehaves_costs_only_itself() {
     );
     for (name, _, state, reason, tools) in cases {
         let toolbox = scene.until(name, state);
-        let told = toolbox["backend"]["reason"].as_str().unwrap();
-        assert!(told.contains(reason), "{name}: {told}");
+        let why = toolbox["backend"]["reason"].as_str().unwrap();
+        assert!(why.contains(reason), "{name}: {why}");
         scene.until_tools(name, *tools);
         if *tools > 0 {
             let answer = scene.call(name, "echo", &json!({ "text": name }));
@@ -118,7 +118,7 @@ fn a_server_that_misbehaves_costs_only_itself() {
 /// A toolbox of which no tool is known yet.
 fn unknown_tools_are_told_with_the_reason(scene: &mut Scene) {
     let down = "toolbox 'dies' offers no tools now (down): the server ended with status 4; its last lines: its token";
-    for (mount, told) in [
+    for (mount, expected) in [
         ("dies", down),
         ("missing", "`no-such-server` was not found in the service's PATH"),
         ("wrong", "mounts.wrong.timeot: unknown key"),
@@ -128,8 +128,9 @@ fn unknown_tools_are_told_with_the_reason(scene: &mut Scene) {
         let by_alias = scene.client.ask("ovos.tools.invoke", &alias)["error"].to_string();
         for (error, name) in [(by_id, "echo".to_owned()), (by_alias, format!("{mount}__echo"))] {
             let fixed = format!("Unknown tool: '{name}': toolbox '{mount}'");
-            let whole = error.contains(&fixed) && error.contains(told) && error.contains("ovos.tools.status");
-            assert!(whole, "{told}: {error}");
+            let whole =
+                error.contains(&fixed) && error.contains(expected) && error.contains("ovos.tools.status");
+            assert!(whole, "{expected}: {error}");
         }
     }
     let alias = json!({ "name": "good__nothing", "args": {} });

@@ -203,8 +203,8 @@ fn the_lists_have_one_name_for_each_tool_and_say_which_are_renamed() {
     let fake = toolboxes.find(|toolbox| toolbox["toolbox_id"] == "fake").unwrap();
     let renamed = fake["renamed_tools"].to_string();
     for name in names().into_iter().filter(|name| !PLAIN.contains(name)) {
-        let told = format!("`{name}` is called `fake__{name}`: ");
-        assert!(renamed.contains(&told), "no {told:?} in {renamed}");
+        let text = format!("`{name}` is called `fake__{name}`: ");
+        assert!(renamed.contains(&text), "no {text:?} in {renamed}");
     }
     // A second server with tools of these names makes more of them ambiguous.
     let mut mounts = Scene::mounts_of(&scene.sandbox);
@@ -217,12 +217,12 @@ fn the_lists_have_one_name_for_each_tool_and_say_which_are_renamed() {
         reloaded.get("renamed").is_none(),
         "nothing changed since: {reloaded}"
     );
-    let listed = scene.client.ask("ovos.tools.status", &json!({})).to_string();
+    let list = scene.client.ask("ovos.tools.status", &json!({})).to_string();
     for told in [
         "`hello` is called `fake__hello`: other also has a tool with this name",
         "`hello` is called `other__hello`: fake also has a tool with this name",
     ] {
-        assert!(listed.contains(told), "no {told:?} in {listed}");
+        assert!(list.contains(told), "no {told:?} in {list}");
     }
     let answer = invoke(&mut scene, "hello");
     let advice = "give toolbox_id, or call 'fake__hello' or 'other__hello'";

@@ -114,8 +114,8 @@ impl Scene {
     #[track_caller]
     pub(crate) fn until(&mut self, mount: &str, state: &str) -> Value {
         status::toolbox_until(&mut self.client, mount, state, |toolbox| {
-            let listed = state != "ready" || toolbox["tools"] != 0;
-            toolbox["backend"]["state"] == state && listed
+            let has_tools = state != "ready" || toolbox["tools"] != 0;
+            toolbox["backend"]["state"] == state && has_tools
         })
     }
 

@@ -37,8 +37,11 @@ fn sign_in(scene: &Scene, name: &str, browser: &str) -> (bool, String) {
     command.args(["mounts", "sign-in", name]).env("BROWSER", browser);
     command.stdin(std::process::Stdio::null());
     let out = command.output().unwrap();
-    let said = [out.stdout, out.stderr].concat();
-    (out.status.success(), String::from_utf8_lossy(&said).into_owned())
+    let output = [out.stdout, out.stderr].concat();
+    (
+        out.status.success(),
+        String::from_utf8_lossy(&output).into_owned(),
+    )
 }
 
 #[test]
@@ -58,13 +61,13 @@ fn a_server_that_asks_for_it_is_signed_in_at_once_and_for_good() {
     assert_eq!(state["backend"]["state"], "down", "{state}");
 
     for (name, why) in [("nobody", "there is no mount 'nobody'"), ("local", "has no url")] {
-        let (done, said) = sign_in(&scene, name, &browser);
-        assert!(!done && said.contains(why), "{said}");
+        let (done, text) = sign_in(&scene, name, &browser);
+        assert!(!done && text.contains(why), "{text}");
     }
-    let (done, said) = sign_in(&scene, "guarded", &browser);
+    let (done, report) = sign_in(&scene, "guarded", &browser);
     assert!(
-        done && said.contains("Signed in: guarded lists 2 tools"),
-        "{said}"
+        done && report.contains("Signed in: guarded lists 2 tools"),
+        "{report}"
     );
     scene.client.ask("ovos.tools.reload", &json!({}));
     scene.until("guarded", "ready");
@@ -76,8 +79,8 @@ fn a_server_that_asks_for_it_is_signed_in_at_once_and_for_good() {
     assert_eq!(mode & 0o777, 0o600, "{mode:o}");
     let read = || -> Value { serde_json::from_slice(&fs::read(&file).unwrap()).unwrap() };
     let first = read();
-    let told = scene.call("guarded", "token", &json!({}))["result"].to_string();
-    assert!(told.contains("(not shown)"), "{told}");
+    let text = scene.call("guarded", "token", &json!({}))["result"].to_string();
+    assert!(text.contains("(not shown)"), "{text}");
 
     // It is renewed before it expires, without a person.
     let token = |kept: &Value, name: &str| {
@@ -93,10 +96,10 @@ fn a_server_that_asks_for_it_is_signed_in_at_once_and_for_good() {
     });
     let answer = scene.call("guarded", "who", &json!({}));
     assert!(answer["result"].is_object(), "{answer}");
-    let told = scene.call("guarded", "token", &json!({}))["result"].to_string();
+    let text = scene.call("guarded", "token", &json!({}))["result"].to_string();
 
     let status = scene.client.ask("ovos.tools.status", &json!({})).to_string();
-    let all = format!("{status}{}{told}{said}", scene.service.output());
+    let all = format!("{status}{}{text}{report}", scene.service.output());
     for kept in [&first, &later] {
         for name in ["access_token", "refresh_token"] {
             let secret = token(kept, name);
@@ -156,10 +159,10 @@ fn a_machine_without_a_browser_is_signed_in_with_a_code() {
     let page = format!("http://127.0.0.1:{port}/device?user_code={code}");
     let yes = Command::new("curl").args(["-sf", &page]).output().unwrap();
     assert!(yes.status.success(), "{yes:?}");
-    let said = signing_in.finish();
-    assert!(said.contains("Signed in: codes lists 1 tools"), "{said}");
-    let told = format!("Signing in at the issuer http://127.0.0.1:{port}; tokens come from 127.0.0.1.");
-    assert!(said.contains(&told), "{said}");
+    let output = signing_in.finish();
+    assert!(output.contains("Signed in: codes lists 1 tools"), "{output}");
+    let text = format!("Signing in at the issuer http://127.0.0.1:{port}; tokens come from 127.0.0.1.");
+    assert!(output.contains(&text), "{output}");
     scene.client.ask("ovos.tools.reload", &json!({}));
     scene.until("codes", "ready");
     assert!(scene.call("codes", "who", &json!({}))["result"].is_object());
@@ -172,7 +175,7 @@ fn a_machine_without_a_browser_is_signed_in_with_a_code() {
     ] {
         let secret = secret.as_str().unwrap_or_else(|| panic!("{kept}"));
         assert!(
-            !said.contains(secret) && !status.contains(secret) && !scene.service.output().contains(secret)
+            !output.contains(secret) && !status.contains(secret) && !scene.service.output().contains(secret)
         );
     }
     // The token counts no more. The issuer of the secret is kept, and the browser does not get the secret.
@@ -195,8 +198,8 @@ fn a_machine_without_a_browser_is_signed_in_with_a_code() {
         .env("SECRET", secret.as_str().unwrap())
         .env("BROWSER", &browser)
         .stdin(std::process::Stdio::null());
-    let said = Process::start("again", &scene.sandbox, command).finish();
-    assert!(said.contains("Signed in: codes lists 1 tools"), "{said}");
+    let output = Process::start("again", &scene.sandbox, command).finish();
+    assert!(output.contains("Signed in: codes lists 1 tools"), "{output}");
     let environment = fs::read_to_string(format!("{browser}.env")).unwrap();
     assert!(
         environment.contains("BROWSER=") && !environment.contains(secret.as_str().unwrap()),
@@ -241,8 +244,11 @@ fn a_machine_without_a_browser_is_signed_in_with_a_code() {
             .env("SECRET", "the-secret-of-x")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&out.stderr);
-        assert!(!out.status.success() && said.contains(why), "{words:?}: {said}");
+        let output = String::from_utf8_lossy(&out.stderr);
+        assert!(
+            !out.status.success() && output.contains(why),
+            "{words:?}: {output}"
+        );
     }
 }
 
@@ -293,7 +299,7 @@ fn signing_in_is_as_the_suite_requires() {
         assert!(said.contains(&format!("✓ {scenario}: ")), "{scenario}: {said}");
     }
     for scenario in NEWEST {
-        let said = run(&["--scenario", scenario]).unwrap();
-        assert!(said.contains("OVERALL: PASSED"), "{scenario}: {said}");
+        let output = run(&["--scenario", scenario]).unwrap();
+        assert!(output.contains("OVERALL: PASSED"), "{scenario}: {output}");
     }
 }

@@ -33,21 +33,22 @@ fn customize(scene: &Scene, code: &str) {
 #[test]
 fn an_interpreter_that_is_asked_ends_with_the_service_and_so_does_what_it_has_forked() {
     let mut scene = start(&[], &json!({ "enabled": "auto", "interpreter": PYTHON }));
-    let asked = scene.path("asked");
+    let log = scene.path("asked");
     let code = format!(
         "import os, signal, time\n\
          signal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
          child = os.fork()\n\
          if child:\n    \
-             with open({asked:?} + '.new', 'w') as file: file.write(f'{{os.getpid()}} {{child}}')\n    \
-             os.rename({asked:?} + '.new', {asked:?})\n\
+             with open({log:?} + '.new', 'w') as file: file.write(f'{{os.getpid()}} {{child}}')\n    \
+             os.rename({log:?} + '.new', {log:?})\n\
          time.sleep(600)\n"
     );
     customize(&scene, &code);
     scene.client.send("ovos.tools.reload", &json!({}));
-    let pids = scene.service.process.until("an interpreter that is asked", |_| {
-        fs::read_to_string(&asked).ok()
-    });
+    let pids = scene
+        .service
+        .process
+        .until("an interpreter that is asked", |_| fs::read_to_string(&log).ok());
     scene.service.process.kill();
     let end = Instant::now() + Duration::from_secs(5);
     for pid in pids

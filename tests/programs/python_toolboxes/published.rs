@@ -46,8 +46,8 @@ fn serve(sandbox: &Sandbox, python: &Path, bus: &str, plugins: &Path) -> Process
 
 /// The toolboxes that list a tool.
 fn owners(client: &mut Client, tool: &str) -> Vec<String> {
-    let listed = client.ask("ovos.tools.list", &json!({}));
-    let tools = listed["tools"].as_array().unwrap().iter();
+    let list = client.ask("ovos.tools.list", &json!({}));
+    let tools = list["tools"].as_array().unwrap().iter();
     let named = tools.filter(|one| one["name"] == tool);
     named
         .map(|one| one["toolbox_id"].as_str().unwrap().to_owned())

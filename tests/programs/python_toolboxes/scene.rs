@@ -52,12 +52,12 @@ impl Scene {
             .extend(python.as_object().unwrap().clone());
         let mut conf = json!({ "service": { "programs": { "python": entry }, "probe_ms": 10_000 } });
         for (key, section) in sections.as_object().unwrap() {
-            let known = conf
+            let entry = conf
                 .as_object_mut()
                 .unwrap()
                 .entry(key.clone())
                 .or_insert_with(|| json!({}));
-            known
+            entry
                 .as_object_mut()
                 .unwrap()
                 .extend(section.as_object().unwrap().clone());
@@ -65,12 +65,12 @@ impl Scene {
         let mut service = ServiceWithBus::start(program, &plugins, |_| conf);
         let mut client = Client::connect(service.port);
         service.process.until("every toolbox", |_| {
-            let asked = client.ask_within(
+            let answer = client.ask_within(
                 "mycroft.ovos_tools.all_loaded",
                 &json!({}),
                 Duration::from_millis(200),
             )?;
-            (asked["status"] == true).then_some(())
+            (answer["status"] == true).then_some(())
         });
         Self {
             client,

@@ -134,10 +134,10 @@ pub fn check(target: &str, body: fn(&[u8])) {
     let inputs = more.unwrap_or(INPUTS);
     for number in 0..inputs {
         let input = mutated(&mut random, &corpus);
-        let begun = Instant::now();
+        let start = Instant::now();
         let found = catch_unwind(|| body(&input)).is_err();
         // A loaded machine may pause for a while, but not for this long.
-        if found || begun.elapsed() > Duration::from_secs(20) {
+        if found || start.elapsed() > Duration::from_secs(20) {
             let kept = root().join("artifacts").join(target);
             fs::create_dir_all(&kept).unwrap();
             let kept = kept.join(format!("replay-{number}"));

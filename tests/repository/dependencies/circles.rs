@@ -97,13 +97,13 @@ fn imports(code: &str, own: &str) -> BTreeMap<String, Vec<String>> {
     let renamed = renamed.map(|(path, name)| (name.trim(), path.trim().split("::").collect::<Vec<_>>()));
     let plain = plain.into_iter().flat_map(paths);
     let plain = plain.map(|path| (path[path.len() - 1], path));
-    let known = plain.chain(renamed).map(|(name, path)| {
+    let imports_of = plain.chain(renamed).map(|(name, path)| {
         let from_root = from_root(&path, own).into_iter().map(str::to_owned);
         (name.to_owned(), from_root.collect::<Vec<String>>())
     });
     // A module inside the root, such as a prelude, hands on what the root hands on.
-    let known = known.filter(|(name, path)| path[..] != [name.as_str()]);
-    known.collect()
+    let imports_of = imports_of.filter(|(name, path)| path[..] != [name.as_str()]);
+    imports_of.collect()
 }
 
 /// A path as it is from the root of the crate, seen from the module `own`.
@@ -130,11 +130,11 @@ fn end_of(path: &[&str], own: &str, imports: &Imports) -> String {
         while !module.is_empty() && !imports.contains_key(&module.join("::")) {
             module.pop();
         }
-        let known = match module[..] {
+        let module_imports = match module[..] {
             [] => imports.get("lib").or_else(|| imports.get("main")),
             _ => imports.get(&module.join("::")),
         };
-        let target = path.get(module.len()).and_then(|name| known?.get(name));
+        let target = path.get(module.len()).and_then(|name| module_imports?.get(name));
         match target.filter(|target| !path.starts_with(target)) {
             // Of another crate, whose name the root of this one only hands on.
             None if module.is_empty() && turn > 0 => return own.to_owned(),

@@ -14,6 +14,19 @@ const CIRCLES: &[(&str, &[&str])] = &[];
 /// Types whose name is a bare participle or adverb, by the folder of their crate. A type is a noun of its field.
 const BARE_NAMES: &[(&str, &[&str])] = &[];
 
+/// Words that say that something was told, and not what: a value or a function has the noun of what it is (`answer`, `message`).
+const RIDDLES: [&str; 4] = ["told", "said", "heard", "came"];
+
+/// The folders whose values and functions may still be called so. One that has none any more leaves the list.
+const RIDDLES_ALLOWED: [&str; 6] = [
+    "programs/fabric",
+    "tests/programs/fabric",
+    "toolboxes/robot",
+    "toolboxes/robot-r2r",
+    "toolboxes/ros",
+    "toolboxes/ros-graph",
+];
+
 /// How many files use a type or a constant of the module around them, where a file beside them would do.
 const ARROWS_UP: &[(&str, usize)] = &[
     ("crates/bus", 1),
@@ -129,6 +142,48 @@ fn types_are_nouns() {
 }
 
 #[test]
+fn values_and_functions_are_named_after_what_they_are() {
+    let mut files = Vec::new();
+    for place in [
+        "benches",
+        "crates",
+        "doors",
+        "examples",
+        "programs",
+        "sims",
+        "src",
+        "tests",
+        "toolboxes",
+    ] {
+        collect(&root().join(place), &mut files);
+    }
+    assert!(files.len() > 500, "only {} files were found", files.len());
+    let mut found = Vec::new();
+    for file in files {
+        let place = file.strip_prefix(root()).expect("a file of the repository");
+        if RIDDLES_ALLOWED
+            .iter()
+            .any(|allowed| place.starts_with(allowed) || place == Path::new(allowed).with_extension("rs"))
+        {
+            continue;
+        }
+        let code = code(&file);
+        let words: Vec<&str> = code
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .filter(|word| !word.is_empty() && *word != "mut")
+            .collect();
+        let named = words
+            .windows(2)
+            .filter(|pair| ["let", "fn"].contains(&pair[0]) && RIDDLES.contains(&pair[1]));
+        found.extend(named.map(|pair| format!("{}: {} {}", place.display(), pair[0], pair[1])));
+    }
+    assert!(
+        found.is_empty(),
+        "name each after what it is, such as `answer` or `message`: {found:#?}"
+    );
+}
+
+#[test]
 fn what_two_files_need_stands_beside_them() {
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
     let is_up =
@@ -140,13 +195,13 @@ fn what_two_files_need_stands_beside_them() {
             }
         }
     }
-    let listed = ARROWS_UP
+    let expected = ARROWS_UP
         .iter()
         .map(|(place, files)| ((*place).to_owned(), *files));
     compare(
         "files that use a type of the module around them",
         &found,
-        &listed.collect(),
+        &expected.collect(),
     );
 }
 

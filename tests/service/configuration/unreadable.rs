@@ -33,7 +33,7 @@ fn a_configuration_that_cannot_be_read_closes() {
             fs::set_permissions(file, fs::Permissions::from_mode(0o000)).unwrap();
         }),
     ];
-    for (said, break_it) in broken {
+    for (expected, break_it) in broken {
         fs::write(&file, &good).unwrap();
         break_it(&file, &good);
         let mut service = without_capabilities(&scene);
@@ -51,9 +51,9 @@ fn a_configuration_that_cannot_be_read_closes() {
         let status = client.ask("ovos.tools.status", &json!({}));
         let closed = status["closed"]
             .as_str()
-            .unwrap_or_else(|| panic!("{said}: {status:#}"));
+            .unwrap_or_else(|| panic!("{expected}: {status:#}"));
         assert!(
-            closed.contains("mycroft.conf") && closed.contains(said),
+            closed.contains("mycroft.conf") && closed.contains(expected),
             "{closed}"
         );
 
@@ -63,7 +63,7 @@ fn a_configuration_that_cannot_be_read_closes() {
                 .unwrap_or_default()
                 .to_owned();
             assert!(
-                error.starts_with("PermissionError: ") && error.contains(said),
+                error.starts_with("PermissionError: ") && error.contains(expected),
                 "{tool}: {error}"
             );
         }

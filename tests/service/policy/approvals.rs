@@ -34,9 +34,9 @@ fn an_operator_approves_one_run_and_refuses_for_longer() {
     assert!(code == Some(0) && shown.contains("approved"), "{shown}");
     waits(&mut other, &wave(), None);
     runs(&mut door, &wave(), None);
-    let begun = stage.begun();
+    let starts = stage.begun();
     let again = waits(&mut door, &wave(), None);
-    assert_eq!(stage.begun(), begun, "one approval, one run");
+    assert_eq!(stage.begun(), starts, "one approval, one run");
     let (code, shown) = stage.person(&["approve", id]);
     assert!(
         code == Some(1) && shown.contains("no call with this id is waiting"),
@@ -50,7 +50,7 @@ fn an_operator_approves_one_run_and_refuses_for_longer() {
             refused(&ask(client, &wave(), token), &["was denied", "10 min"]);
         }
     }
-    assert_eq!(stage.begun(), begun);
+    assert_eq!(stage.begun(), starts);
 
     let id = again["id"].as_str().unwrap();
     let (_, shown) = stage.person(&["approve"]);
@@ -58,7 +58,7 @@ fn an_operator_approves_one_run_and_refuses_for_longer() {
     let (code, shown) = stage.person(&["approve", id]);
     assert!(code == Some(0) && shown.contains("approved"), "{shown}");
     runs(&mut door, &wave(), None);
-    assert!(stage.begun() > begun, "the operator has lifted it");
+    assert!(stage.begun() > starts, "the operator has lifted it");
 }
 
 #[test]
@@ -79,11 +79,11 @@ fn a_call_of_the_command_line_runs_after_an_operator_has_approved_it() {
     assert_eq!(code, Some(0), "{shown}");
     let (code, shown) = stage.person(&call);
     assert_eq!(code, Some(0), "{shown}");
-    let begun = stage.begun();
-    assert_ne!(begun, 0);
+    let starts = stage.begun();
+    assert_ne!(starts, 0);
     let (code, shown) = stage.person(&call);
     assert_eq!(code, Some(1), "one approval, one run: {shown}");
-    assert_eq!(stage.begun(), begun);
+    assert_eq!(stage.begun(), starts);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_person_at_a_terminal_is_asked_before_a_call_runs() {
     let stage = stage_of_cautious_bus();
     let wave = wave().to_string();
     // typed, whether it is asked, whether it runs, what is told
-    for (typed, asked, runs, told) in [
+    for (typed, is_asked, runs, text) in [
         ("\u{4}", true, false, "`ovos-tools approve "),
         ("y\n", true, true, "\"success\": true"),
         ("n\n", true, false, "was denied"),
@@ -103,8 +103,8 @@ fn a_person_at_a_terminal_is_asked_before_a_call_runs() {
         assert_eq!(code, Some(i32::from(!runs)), "{typed:?}: {shown}");
         assert_eq!(stage.begun() > before, runs, "{typed:?}: {shown}");
         let question = shown.contains("assemble of testbed: ") && shown.contains("Let this run? [y/N]");
-        assert_eq!(question, asked, "{typed:?}: {shown}");
-        assert!(shown.contains(told), "{typed:?}: {shown}");
+        assert_eq!(question, is_asked, "{typed:?}: {shown}");
+        assert!(shown.contains(text), "{typed:?}: {shown}");
     }
 }
 

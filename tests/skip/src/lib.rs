@@ -14,9 +14,9 @@ const MAY_SKIP: &str = include_str!("../../may_skip.txt");
 /// In CI (`CI=true`), unless `tests/may_skip.txt` lists the name.
 #[track_caller]
 pub fn skip(name: &str, reason: &str) {
-    let listed = MAY_SKIP.lines().any(|line| line.split(':').next() == Some(name));
+    let may_skip = MAY_SKIP.lines().any(|line| line.split(':').next() == Some(name));
     assert!(
-        listed || std::env::var("CI").as_deref() != Ok("true"),
+        may_skip || std::env::var("CI").as_deref() != Ok("true"),
         "{name}: {reason}; CI may skip only what tests/may_skip.txt lists"
     );
     let thread = std::thread::current();

@@ -99,10 +99,10 @@ impl Bare {
             let began = Instant::now();
             let request = TakePhotoRequest { component_id: CAMERA };
             let answer = client.take_photo(request).await.unwrap().into_inner();
-            let answered = began.elapsed();
+            let answer_time = began.elapsed();
             assert_eq!(answer.camera_result.unwrap().result, 1);
             reports.recv().await.unwrap();
-            (answered, began.elapsed())
+            (answer_time, began.elapsed())
         })
     }
 

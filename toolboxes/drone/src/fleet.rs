@@ -371,7 +371,7 @@ impl Fleet {
             return refusal.into();
         }
         // Asks for the mode first, so that the guards see a takeover that happened after the last report.
-        let heard = if entry.row.commands() {
+        let report = if entry.row.commands() {
             vehicle.hear_mode(entry.row.effect).await
         } else {
             Ok(())
@@ -386,7 +386,7 @@ impl Fleet {
         {
             return Reply::failed("not_installed", why);
         }
-        let judged = guard::require(entry.row.needs, &facts, &self.config.flight_limits).and(heard);
+        let judged = guard::require(entry.row.needs, &facts, &self.config.flight_limits).and(report);
         self.log.write("guard", || {
             json!({"call_id": id, "tool": entry.row.tool, "verdict": match &judged {
                 Ok(()) => json!("allowed"),

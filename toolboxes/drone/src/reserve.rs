@@ -64,7 +64,7 @@ async fn act(vehicle: &Arc<Vehicle>, pct: f64) {
     };
     let id = format!("battery-{}", uuid::Uuid::new_v4());
     let reserve = vehicle.config.flight_limits.min_battery_pct;
-    let begun = json!({"vehicle": vehicle.id, "call_id": id, "tool": tool, "battery_pct": pct, "reserve_pct": reserve});
+    let record = json!({"vehicle": vehicle.id, "call_id": id, "tool": tool, "battery_pct": pct, "reserve_pct": reserve});
     tracing::warn!(
         vehicle = vehicle.id,
         tool,
@@ -76,7 +76,7 @@ async fn act(vehicle: &Arc<Vehicle>, pct: f64) {
         "call",
         || json!({"call_id": id, "tool": tool, "args": args, "by": "battery_action", "battery_pct": pct}),
     );
-    vehicle.event("battery_action", begun.clone());
+    vehicle.event("battery_action", record.clone());
     // Begins before the motion call ends, so that the brake of that call does not stop this one.
     let call = vehicle.begin(id.clone(), Effect::Safe, Arc::new(Own));
     vehicle.give_up_motion(format!(
@@ -88,7 +88,7 @@ async fn act(vehicle: &Arc<Vehicle>, pct: f64) {
         // A user's own land, rtl or hold has priority.
         () = vehicle.another_safe_call() => Reply::failed("cancelled", "another call brings it to safety"),
     };
-    let mut ended = begun;
+    let mut ended = record;
     ended["answer"] = reply.json(None, vehicle.is_simulated());
     vehicle.log.write(
         "answer",

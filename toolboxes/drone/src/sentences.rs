@@ -108,8 +108,8 @@ mod tests {
     #[test]
     fn what_changes_or_moves_something_says_so_in_a_sentence() {
         let text = include_str!("../../../schemas/toolboxes/drone.json");
-        let listed: ToolList = serde_json::from_str(text).unwrap();
-        for tool in listed.tools {
+        let list: ToolList = serde_json::from_str(text).unwrap();
+        for tool in list.tools {
             if !matches!(tool.effect, Effect::Motion | Effect::Write) || tool.name == "replan" {
                 continue;
             }

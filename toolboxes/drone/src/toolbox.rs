@@ -141,8 +141,8 @@ impl Toolbox for Drone {
 
     fn may_close(&self) -> Result<(), ToolError> {
         let flying = self.fleet.vehicles().iter().find(|vehicle| {
-            let heard = vehicle.telemetry();
-            heard.link_ok() && heard.in_air == Some(true)
+            let telemetry = vehicle.telemetry();
+            telemetry.link_ok() && telemetry.in_air == Some(true)
         });
         flying.map_or(Ok(()), |vehicle| {
             Err(ToolError::busy(format!("{} is in flight", vehicle.id)))

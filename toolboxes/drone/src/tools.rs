@@ -53,10 +53,10 @@ impl Entry {
         let Value::Object(mut args) = args else {
             return Ok(args);
         };
-        let known = |name: &str| self.argument_schema["properties"].get(name).is_some();
+        let has_argument = |name: &str| self.argument_schema["properties"].get(name).is_some();
         if matches!(self.row.effect, Effect::Safe | Effect::Stop) {
-            args.retain(|name, _| known(name));
-        } else if let Some(name) = args.keys().find(|name| !known(name)) {
+            args.retain(|name, _| has_argument(name));
+        } else if let Some(name) = args.keys().find(|name| !has_argument(name)) {
             let names = self.argument_schema["properties"].as_object();
             let names: Vec<&str> = names
                 .into_iter()
@@ -224,13 +224,13 @@ mod tests {
 
     #[test]
     fn every_tool_has_a_row_and_every_row_a_tool() {
-        let listed: Vec<&str> = entries().map(|entry| entry.row.tool).collect();
+        let names: Vec<&str> = entries().map(|entry| entry.row.tool).collect();
         let mut rows: Vec<&str> = guard::rows().iter().map(|row| row.tool).collect();
-        let mut sorted = listed.clone();
+        let mut sorted = names.clone();
         sorted.sort_unstable();
         rows.sort_unstable();
         assert_eq!(sorted, rows);
-        assert_eq!(listed.len(), 35);
+        assert_eq!(names.len(), 35);
     }
 
     #[test]

@@ -47,14 +47,14 @@ fn main() {
     let validation = request("validate_pipeline", json!({"pipeline": PIPELINE}));
     let question = request("get_gst_element_info", json!({"element": "x264enc"}));
     // The first answer is checked; later ones must have the same length.
-    let answered = |request: &str, key: &str, expected: Value| {
+    let check = |request: &str, key: &str, expected: Value| {
         let ended = call(request);
         let found = ended.result().unwrap();
         assert_eq!(found[key], expected, "{found}");
         ended.text.len()
     };
-    let valid = answered(&validation, "valid", json!(true));
-    let described = answered(&question, "element", json!("x264enc"));
+    let valid = check(&validation, "valid", json!(true));
+    let described = check(&question, "element", json!("x264enc"));
     println!(
         "gst toolbox, {}, {ROUNDS} turns each, medians",
         gst::version_string()

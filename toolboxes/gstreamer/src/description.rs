@@ -17,7 +17,7 @@ mod tests {
 
     fn check(text: &str, elements: &[&str], links: &[&str], problem: Option<(usize, &str)>) {
         let read = Description::read(text);
-        let shown = |endpoint: &Endpoint| match endpoint {
+        let label = |endpoint: &Endpoint| match endpoint {
             Endpoint::Element(index, pad) => {
                 format!(
                     "{}.{}",
@@ -49,7 +49,7 @@ mod tests {
                     .as_deref()
                     .map(|caps| format!("[{caps}] "))
                     .unwrap_or_default();
-                format!("{} > {caps}{}", shown(&link.from), shown(&link.to))
+                format!("{} > {caps}{}", label(&link.from), label(&link.to))
             })
             .collect();
         assert_eq!(found, links, "links of {text}");

@@ -319,11 +319,11 @@ impl Instances {
         let instance = self.find(id)?;
         self.table.claim_file(&instance, &path)?;
         let command = Command::Record { path: path.clone() };
-        let begun = self.ask::<Value>(id, command, COMMAND).await.map(drop);
-        if begun.is_err() {
+        let answer = self.ask::<Value>(id, command, COMMAND).await.map(drop);
+        if answer.is_err() {
             self.table.release_file(&instance, &path);
         }
-        begun
+        answer
     }
 
     /// Finishes the file of a recording; the only one if there is no path.

@@ -113,13 +113,13 @@ impl Judge {
         }
         state.next += 1;
         let id = state.next;
-        let asked = NumberedQuestion {
+        let numbered = NumberedQuestion {
             id,
             question,
             holders,
         };
         if let Some(process) = &state.process
-            && process.tell(&asked).is_ok()
+            && process.tell(&numbered).is_ok()
         {
             state.waiting.insert(id, tell);
         } else {
@@ -168,17 +168,17 @@ impl Shared {
             }
             Saying::Came(device) => {
                 let mut state = self.lock();
-                let known = state.devices.get_or_insert_default();
-                let at = known.partition_point(|other| *other <= device);
-                known.insert(at, device.clone());
+                let devices = state.devices.get_or_insert_default();
+                let at = devices.partition_point(|other| *other <= device);
+                devices.insert(at, device.clone());
                 drop(state);
                 self.report("device_added", &device);
             }
             Saying::Went(device) => {
                 let mut state = self.lock();
-                let known = state.devices.get_or_insert_default();
-                if let Ok(at) = known.binary_search(&device) {
-                    known.remove(at);
+                let devices = state.devices.get_or_insert_default();
+                if let Ok(at) = devices.binary_search(&device) {
+                    devices.remove(at);
                 }
                 drop(state);
                 self.report("device_removed", &device);

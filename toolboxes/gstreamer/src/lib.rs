@@ -127,9 +127,9 @@ impl Toolbox for Gstreamer {
 /// Watches the devices of this machine; the judge is asked once for those that are there.
 fn watch(judge: &Arc<Judge>) -> Option<Hotplug> {
     judge.look_for_devices();
-    let asked = Arc::downgrade(judge);
+    let weak = Arc::downgrade(judge);
     let changed = move || {
-        if let Some(judge) = asked.upgrade() {
+        if let Some(judge) = weak.upgrade() {
             judge.look_for_devices();
         }
     };

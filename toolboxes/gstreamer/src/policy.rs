@@ -241,8 +241,8 @@ impl Policy {
         }
         match access::refuses(factory, self.confined) {
             Some(why) => {
-                let listed: Vec<&String> = self.allowed.iter().collect();
-                Err(Refusal::new(why, "allow_elements").allowed_by(&listed, &name))
+                let names: Vec<&String> = self.allowed.iter().collect();
+                Err(Refusal::new(why, "allow_elements").allowed_by(&names, &name))
             }
             None => Ok(()),
         }

@@ -35,16 +35,16 @@ pub(crate) fn run(leash: Leash) {
     let machine = machine(config, &leash).map(Arc::new);
     let busy = Arc::new(AtomicUsize::new(0));
     loop {
-        let asked = match leash.hear_within::<NumberedQuestion>(IDLE) {
+        let question = match leash.hear_within::<NumberedQuestion>(IDLE) {
             Ok(Some(asked)) => asked,
             Err(_) if busy.load(Ordering::SeqCst) > 0 => continue,
             Ok(None) | Err(_) => return,
         };
         let (machine, mouth, under_way) = (machine.clone(), mouth.clone(), Arc::clone(&busy));
         busy.fetch_add(1, Ordering::SeqCst);
-        let id = asked.id;
+        let id = question.id;
         let answering = move || {
-            let answer = machine.and_then(|machine| answer(&machine, asked.question, &asked.holders));
+            let answer = machine.and_then(|machine| answer(&machine, question.question, &question.holders));
             mouth.say(&Saying::Answer { id, answer });
             under_way.fetch_sub(1, Ordering::SeqCst);
         };

@@ -47,9 +47,9 @@ pub(crate) fn all(config: &Config) -> Vec<Place> {
     others.sort_by_key(|mount| (mount.path.components().count(), mount.path.clone()));
     for mount in others {
         let is_folder = config.below_sysroot(&mount.path.to_string_lossy()).is_dir();
-        let known = paths.contains(&mount.path);
+        let is_known = paths.contains(&mount.path);
         let new = device(config, &mount.path).is_none_or(|device| seen.insert(device));
-        if is_folder && !known && new {
+        if is_folder && !is_known && new {
             paths.push(mount.path.clone());
         }
     }

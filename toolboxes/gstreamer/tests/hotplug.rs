@@ -27,7 +27,7 @@ fn devices_that_come_and_go_are_events_and_are_listed() {
     let listener = UnixListener::bind(&socket).unwrap();
     testing::role_env(DEVICES, &socket);
     let toolbox = Harness::open::<Gstreamer>(json!({"state_dir": state.path()})).unwrap();
-    let listed = || {
+    let device_count = || {
         let list = toolbox.call("list_video_devices", json!({})).unwrap();
         let devices = list["devices"].as_array().unwrap().clone();
         devices
@@ -37,11 +37,11 @@ fn devices_that_come_and_go_are_events_and_are_listed() {
     // The toolbox asks for the devices by itself when it is opened.
     let (mut provider, _) = listener.accept().unwrap();
     provider.write_all(b"nothing\n").unwrap();
-    assert!(listed().is_none());
+    assert!(device_count().is_none());
     provider.write_all(b"add\n").unwrap();
     let event = toolbox.wait_event("device_added");
     assert_eq!(event.data.unwrap()["name"], json!("Played camera"));
-    let found = listed().expect("the device that was plugged in");
+    let found = device_count().expect("the device that was plugged in");
     assert_eq!(found["name"], json!("Played camera"));
     assert_eq!(found["element"], json!("v4l2src"));
     assert!(found["caps"].as_str().unwrap().contains("NV12"), "{found}");
@@ -49,13 +49,13 @@ fn devices_that_come_and_go_are_events_and_are_listed() {
     provider.write_all(b"remove\n").unwrap();
     let event = toolbox.wait_event("device_removed");
     assert_eq!(event.data.unwrap()["class"], json!("Video/Source"));
-    assert!(listed().is_none());
+    assert!(device_count().is_none());
 
     // What comes while no judge sits is reported by the next one.
     let judge = Pid::from_raw(judge()).unwrap();
     rustix::process::kill_process(judge, Signal::KILL).unwrap();
-    let asked = std::thread::scope(|scope| {
-        let asked = scope.spawn(|| {
+    let answer = std::thread::scope(|scope| {
+        let question = scope.spawn(|| {
             // The question that is under way when the judge dies is answered with that.
             let end = Instant::now() + Duration::from_secs(30);
             loop {
@@ -67,9 +67,9 @@ fn devices_that_come_and_go_are_events_and_are_listed() {
         });
         let (mut provider, _) = listener.accept().unwrap();
         provider.write_all(b"add\n").unwrap();
-        asked.join().unwrap()
+        question.join().unwrap()
     });
-    assert!(asked);
+    assert!(answer);
     let events = toolbox.events();
     let added = events.iter().filter(|event| event.kind == "device_added");
     assert_eq!(added.count(), 2, "{events:?}");

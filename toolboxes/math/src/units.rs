@@ -228,15 +228,15 @@ impl Unit {
                 });
             }
         }
-        let mut known: Vec<&str> = CATEGORIES
+        let mut units_known: Vec<&str> = CATEGORIES
             .iter()
             .flat_map(|(_, units)| units.iter().map(|(name, _)| *name))
             .collect();
-        known.extend(["celsius", "fahrenheit", "kelvin"]);
-        known.sort_unstable();
+        units_known.extend(["celsius", "fahrenheit", "kelvin"]);
+        units_known.sort_unstable();
         Err(MathError::UnknownUnit {
             unit: unit.chars().take(40).collect(),
-            known: known.join(", "),
+            known: units_known.join(", "),
         })
     }
 }

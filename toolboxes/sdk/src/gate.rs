@@ -44,7 +44,7 @@ impl Gate {
             event: None,
             request: None,
         };
-        let known = usize::try_from(size)
+        let length = usize::try_from(size)
             .unwrap_or(usize::MAX)
             .min(size_of::<abi::Host>());
         // SAFETY: the host's table has at least `known` bytes and so has ours; all fields are plain data for which
@@ -53,7 +53,7 @@ impl Gate {
             std::ptr::copy_nonoverlapping(
                 host.cast::<u8>(),
                 std::ptr::addr_of_mut!(copy).cast::<u8>(),
-                known,
+                length,
             );
         }
         Some(Self {

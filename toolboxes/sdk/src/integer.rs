@@ -22,8 +22,8 @@ impl<'de> Deserialize<'de> for Integer {
             return Err(de::Error::custom("an integer of more than 4300 digits"));
         }
         text.parse().map(Self).map_err(|_| {
-            let shown: String = text.chars().take(40).collect();
-            de::Error::custom(format!("expected an integer, got {shown}"))
+            let text: String = text.chars().take(40).collect();
+            de::Error::custom(format!("expected an integer, got {text}"))
         })
     }
 }

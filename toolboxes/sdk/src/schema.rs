@@ -226,11 +226,11 @@ pub(crate) fn title(name: &str) -> String {
     let mut title = String::with_capacity(name.len());
     let mut start = true;
     for letter in name.chars() {
-        let shown = if letter == '_' { ' ' } else { letter };
+        let character = if letter == '_' { ' ' } else { letter };
         if start {
-            title.extend(shown.to_uppercase());
+            title.extend(character.to_uppercase());
         } else {
-            title.extend(shown.to_lowercase());
+            title.extend(character.to_lowercase());
         }
         start = !letter.is_alphabetic();
     }

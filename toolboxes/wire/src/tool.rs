@@ -154,18 +154,18 @@ impl ToolDefinition {
         if self.for_models.is_empty() {
             return Cow::Borrowed(&self.argument_schema);
         }
-        let mut shown = self.argument_schema.clone();
-        if let Some(properties) = shown.get_mut("properties") {
+        let mut schema = self.argument_schema.clone();
+        if let Some(properties) = schema.get_mut("properties") {
             merge(properties, &self.for_models);
         }
         if let (Some(names), Some(properties)) = (
-            shown.get("required").and_then(Value::as_array).cloned(),
-            shown.get("properties"),
+            schema.get("required").and_then(Value::as_array).cloned(),
+            schema.get("properties"),
         ) {
             let is_shown = |name: &Value| name.as_str().is_some_and(|name| properties.get(name).is_some());
-            shown["required"] = names.into_iter().filter(is_shown).collect();
+            schema["required"] = names.into_iter().filter(is_shown).collect();
         }
-        Cow::Owned(shown)
+        Cow::Owned(schema)
     }
 }
 
@@ -230,9 +230,9 @@ mod tests {
             ),
         ] {
             let tool = of(patch);
-            let shown = tool.shown_arguments();
-            assert_eq!(shown["properties"], properties);
-            assert_eq!(shown["required"], required);
+            let arguments = tool.shown_arguments();
+            assert_eq!(arguments["properties"], properties);
+            assert_eq!(arguments["required"], required);
             assert_eq!(tool.argument_schema, plain.argument_schema);
         }
     }

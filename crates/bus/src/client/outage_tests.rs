@@ -274,11 +274,11 @@ async fn requests_wait_for_what_is_sent_again_and_no_longer_than_100_ms() {
         sleep(Duration::from_secs(1)).await;
         drop(bus);
         let mut bus = scene.accept().await;
-        let begun = Instant::now();
+        let start = Instant::now();
         bus.send(Frame::text("request")).await.unwrap();
         let (request, at) = soon(scene.received.recv()).await.unwrap();
         assert_eq!(request, "request");
-        let waited = at - begun;
+        let waited = at - start;
         // The timer counts whole milliseconds.
         assert!(
             wait <= waited && waited <= wait + Duration::from_millis(2),

@@ -71,11 +71,11 @@ impl OriginPolicy {
 
     fn knows(&self, name: &str, port: Option<u16>) -> bool {
         let with_port = port.map(|port| format!("{name}:{port}"));
-        let listed = |host: &String| host == name || Some(host) == with_port.as_ref();
+        let is_allowed = |host: &String| host == name || Some(host) == with_port.as_ref();
         address(name).is_some()
             || name == "localhost"
             || name.ends_with(".localhost")
-            || self.hosts.iter().any(listed)
+            || self.hosts.iter().any(is_allowed)
     }
 }
 

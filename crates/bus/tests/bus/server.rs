@@ -400,12 +400,15 @@ async fn an_urgent_answer_overtakes_between_frames() {
         texts.push(late.text().await);
     }
     let place = |text: &str| texts.iter().position(|texts| texts == text).unwrap();
-    let (answered, asked) = (place(&answer), place(request));
+    let (answer_place, request_place) = (place(&answer), place(request));
     assert!(
-        answered < asked,
-        "urgent ones keep their order: {answered}, {asked}"
+        answer_place < request_place,
+        "urgent ones keep their order: {answer_place}, {request_place}"
     );
-    assert!(asked < PAGES / 2, "it waited behind {asked} pages");
+    assert!(
+        request_place < PAGES / 2,
+        "it waited behind {request_place} pages"
+    );
     let pages: Vec<&String> = texts.iter().filter(|text| text.contains("page")).collect();
     assert!((0..PAGES).all(|n| *pages[n] == page(n)), "the others keep theirs");
 }

@@ -46,14 +46,14 @@ async fn requests_under_one_topic_get_their_own_answers_in_any_order() {
     let names = ["first", "second", "third"];
     let requests = names.map(get);
     let [a, b, c] = &requests;
-    let asked = async {
+    let answers = async {
         tokio::join!(
             client.ask(topic::GET, a, DEADLINE),
             client.ask(topic::GET, b, DEADLINE),
             client.ask(topic::GET, c, DEADLINE)
         )
     };
-    let (a, b, c) = soon("the answers", asked).await;
+    let (a, b, c) = soon("the answers", answers).await;
     let answered = [a, b, c].map(|answer| answer.unwrap().read().unwrap().name);
     assert_eq!(answered, names);
 }
@@ -161,7 +161,7 @@ enum Fate {
 
 fn with_fate(fate: Fate) -> impl FnMut(&Message) -> Vec<Message> + Send + 'static {
     let (mut running, mut asked): (Option<Message>, u32) = (None, 0);
-    let begun = std::time::Instant::now();
+    let start = std::time::Instant::now();
     move |message: &Message| match message.kind.as_str() {
         "ovos.tools.get" => vec![message.response(object(json!({"name": "reach"})))],
         "ovos.tools.invoke" => {
@@ -173,7 +173,7 @@ fn with_fate(fate: Fate) -> impl FnMut(&Message) -> Vec<Message> + Send + 'stati
             let uptime = match (fate, asked) {
                 (Fate::Mute, _) | (Fate::Ends, 2..) => None,
                 (Fate::Restarts, 2..) => Some(1),
-                _ => Some(begun.elapsed().as_millis() + 1000),
+                _ => Some(start.elapsed().as_millis() + 1000),
             };
             let status = |uptime: u128| {
                 let uptime = u64::try_from(uptime).unwrap();
@@ -197,13 +197,13 @@ async fn check_end(fate: Fate) {
     let call = client
         .invoke(call("reach", "c-1"), Patience::WhileItRuns)
         .unwrap();
-    let answered = soon("an end", call.answer()).await;
+    let answer = soon("an end", call.answer()).await;
     let as_expected = match fate {
-        Fate::Answers | Fate::Mute => answered.is_ok(),
-        Fate::Restarts => matches!(answered, Err(ClientError::Restarted { .. })),
-        Fate::Ends => matches!(answered, Err(ClientError::NoService { .. })),
+        Fate::Answers | Fate::Mute => answer.is_ok(),
+        Fate::Restarts => matches!(answer, Err(ClientError::Restarted { .. })),
+        Fate::Ends => matches!(answer, Err(ClientError::NoService { .. })),
     };
-    assert!(as_expected, "{fate:?}: {answered:?}");
+    assert!(as_expected, "{fate:?}: {answer:?}");
 }
 
 /// Side by side, because each of them waits for seconds.
@@ -220,9 +220,9 @@ async fn a_call_ends_soon_after_its_service() {
 #[tokio::test]
 async fn all_calls_share_one_question_a_second() {
     let bus = Bus::start(0).await;
-    let asked = Arc::new(AtomicU32::new(0));
-    let (counted, mut running) = (Arc::clone(&asked), Vec::new());
-    let begun = std::time::Instant::now();
+    let requests = Arc::new(AtomicU32::new(0));
+    let (counted, mut running) = (Arc::clone(&requests), Vec::new());
+    let start = std::time::Instant::now();
     let _service = bus
         .service(move |message: &Message| match message.kind.as_str() {
             "ovos.tools.get" => vec![message.response(object(json!({"name": "reach"})))],
@@ -231,7 +231,7 @@ async fn all_calls_share_one_question_a_second() {
                 Vec::new()
             }
             "ovos.tools.status" => {
-                let uptime = u64::try_from(begun.elapsed().as_millis()).unwrap() + 1000;
+                let uptime = u64::try_from(start.elapsed().as_millis()).unwrap() + 1000;
                 let status = json!({"service": {"pid": 7, "uptime_ms": uptime}});
                 let mut replies = vec![message.response(object(status))];
                 if counted.fetch_add(1, Ordering::Relaxed) == 1 {
@@ -254,7 +254,7 @@ async fn all_calls_share_one_question_a_second() {
     for answer in soon("all answers", calls.join_all()).await {
         answer.unwrap();
     }
-    assert_eq!(asked.load(Ordering::Relaxed), 2);
+    assert_eq!(requests.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]
@@ -288,12 +288,12 @@ async fn the_stops_of_others_are_news() {
     };
     assert_eq!(session_id.as_deref(), Some(other.session_id()));
     assert!(events.arrived().is_none());
-    let asked = tokio::spawn(async move { other.stop(None).await });
+    let stop = tokio::spawn(async move { other.stop(None).await });
     assert!(matches!(
         soon("the emergency stop", events.next()).await,
         Some(News::EmergencyStop)
     ));
-    asked.abort();
+    stop.abort();
 }
 
 /// A request is answered in its own context, and only clients that serve its topic hear it.
@@ -415,8 +415,8 @@ async fn a_list_is_put_together_from_its_pages() {
                 vec![message.response(object(answer))]
             })
             .await;
-        let listed = client.list(&ListRequest::default()).await;
-        let listed = listed.map(|tools| tools.into_iter().map(|tool| tool.name).collect::<String>());
-        assert_eq!(listed.ok().as_deref(), expected);
+        let list = client.list(&ListRequest::default()).await;
+        let list = list.map(|tools| tools.into_iter().map(|tool| tool.name).collect::<String>());
+        assert_eq!(list.ok().as_deref(), expected);
     }
 }

@@ -196,8 +196,8 @@ fn variable<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
 fn headers<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
     let good = |(name, text): (&String, &String)| {
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        let shown = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte);
-        !name.is_empty() && name.bytes().all(token) && text.bytes().all(shown)
+        let is_printable = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte);
+        !name.is_empty() && name.bytes().all(token) && text.bytes().all(is_printable)
     };
     checked(
         from,

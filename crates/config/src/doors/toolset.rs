@@ -61,13 +61,13 @@ impl Toolset {
             effects: filter("effects"),
             audience: shown.audience,
         };
-        let known = |word: &String| Effect::ALL.iter().any(|effect| effect.as_str() == word.as_str());
+        let is_effect = |word: &String| Effect::ALL.iter().any(|effect| effect.as_str() == word.as_str());
         let words = [
             ("allow", toolset.effects.allow.as_deref().unwrap_or_default()),
             ("deny", toolset.effects.deny.as_slice()),
         ];
         for (key, words) in words {
-            if let Some(word) = words.iter().find(|word| !known(word)) {
+            if let Some(word) = words.iter().find(|word| !is_effect(word)) {
                 let effects = Effect::ALL.map(|effect| format!("\"{}\"", effect.as_str()));
                 let accepted = format!("a list of {}", effects.join(", "));
                 reader.wrong(&at(&[door, "effects", key]), Value::from(word.as_str()), accepted);

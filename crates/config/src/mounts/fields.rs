@@ -99,12 +99,12 @@ pub(super) fn filter<'de, D: Deserializer<'de>>(from: D) -> Result<ToolFilter, D
         names.iter().all(|name| !name.is_empty()).then_some(Some(names))
     };
     checked(from, accepted, |written: Map<String, Value>| {
-        let known = written.keys().all(|key| matches!(key.as_str(), "allow" | "deny"));
+        let is_known = written.keys().all(|key| matches!(key.as_str(), "allow" | "deny"));
         Some(ToolFilter {
             allow: names(written.get("allow"))?,
             deny: names(written.get("deny"))?.unwrap_or_default(),
         })
-        .filter(|_| known)
+        .filter(|_| is_known)
     })
 }
 

@@ -41,11 +41,11 @@ fn without_secret_parts(url: &Url) -> String {
     _ = url.set_username("");
     url.set_query(None);
     url.set_fragment(None);
-    let shown = url.to_string();
-    let segments = opaque_segments(&shown);
+    let text = url.to_string();
+    let segments = opaque_segments(&text);
     segments
         .iter()
-        .fold(shown, |shown, segment| shown.replace(segment, HIDDEN))
+        .fold(text, |text, segment| text.replace(segment, HIDDEN))
 }
 
 /// Returns the parts of a URL's path that may be secret because they do not look like words: those of 32 or more characters, and

@@ -243,13 +243,13 @@ fn a_mount_is_a_program_and_its_secrets_are_shown_nowhere() {
     );
     let config = machine.load().unwrap();
     let programs = config.mount_programs("/usr/bin/mounts", &machine);
-    let shown: Vec<_> = programs
+    let entries: Vec<_> = programs
         .iter()
         .map(|program| (program.name.as_str(), program.args.join(" "), program.enabled))
         .collect();
     let alone = |id: &str| format!("--alone {id}");
     assert_eq!(
-        shown,
+        entries,
         [
             ("mounts/local", alone("local"), true),
             ("mounts/off", alone("off"), false),

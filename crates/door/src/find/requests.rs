@@ -137,8 +137,8 @@ impl Requests {
     /// The weights of features, as a vector of length one.
     fn vector(&self, features: Vec<Feature>) -> Vec<(Feature, f64)> {
         let weigh = |feature: Feature| {
-            let known = self.features.get(&feature);
-            let rarity = known.map_or(self.rarest * UNSEEN, |known| known.rarity);
+            let entry = self.features.get(&feature);
+            let rarity = entry.map_or(self.rarest * UNSEEN, |entry| entry.rarity);
             let weight = match feature {
                 Feature::Word(_) => 1.0,
                 Feature::Pair(..) => PAIR,

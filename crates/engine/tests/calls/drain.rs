@@ -30,14 +30,14 @@ async fn a_drain_waits_for_the_calls_under_way_and_lets_no_new_one_in() {
     let rig = rig(Script::takes(5000));
     let call = rig.motion("t");
     rig.toolbox.until_started("long").await;
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     let engine = rig.engine.clone();
     let drain = tokio::spawn(async move { engine.drain("robot", GENERATION, DRAIN).await });
     tokio::task::yield_now().await;
     assert!(rig.engine.lease("robot", GENERATION).is_none());
     assert_eq!(call.report().await.outcome, CallOutcome::Completed);
     drain.await.unwrap();
-    assert_eq!(begun.elapsed(), Duration::from_secs(5));
+    assert_eq!(start.elapsed(), Duration::from_secs(5));
     assert!(rig.toolbox.halted().is_empty());
 }
 
@@ -48,11 +48,11 @@ async fn a_drain_ends_and_halts_calls_that_do_not_end_by_themselves() {
     rig.toolbox.until_started("long").await;
     let waits = rig.motion("t");
     rig.phase(&waits, Phase::Queued).await;
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     rig.engine
         .drain("robot", GENERATION, Duration::from_secs(3))
         .await;
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
     let cause = Cause::Reloaded {
         toolbox_id: "robot".into(),
     };
@@ -73,22 +73,22 @@ async fn a_drain_ends_even_if_nothing_answers() {
     rig.toolbox.halts(crate::script::Answer::Never);
     let call = rig.motion("t");
     rig.toolbox.until_started("long").await;
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     rig.engine.drain("robot", GENERATION, Duration::ZERO).await;
     let limits = Limits::default();
     assert_eq!(
-        begun.elapsed().as_millis(),
+        start.elapsed().as_millis(),
         (limits.settle + 2 * limits.halt).as_millis()
     );
     call.report().await;
     // A lease that is never dropped.
     rig.attach(GENERATION);
     let _lease = rig.lease();
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     rig.engine
         .drain("robot", GENERATION, Duration::from_secs(1))
         .await;
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(start.elapsed() < Duration::from_secs(10));
 }
 
 #[tokio::test(start_paused = true)]
@@ -206,10 +206,10 @@ async fn a_call_that_waits_for_a_new_generation_can_be_ended_like_any_other() {
         let place = rig.engine.enter(&request).unwrap();
         assert_eq!(rig.engine.calls_in_flight(), 1);
         end(&rig, &request.call_id);
-        let begun = tokio::time::Instant::now();
+        let start = tokio::time::Instant::now();
         let waited = place.wait_for(std::future::pending::<()>()).await;
         assert_eq!(waited, Err(Refusal::Ended(cause)), "{name}");
-        assert!(begun.elapsed() <= limit, "{name}");
+        assert!(start.elapsed() <= limit, "{name}");
         drop(place);
         assert_eq!(rig.engine.calls_in_flight(), 0);
     }

@@ -20,12 +20,12 @@ async fn check(tool: &str, lines: &[&str], waves: &[&[&str]]) {
         .collect();
     assert_eq!(planned, waves, "{tool}");
 
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     let report = rig.motion(tool).report().await;
     assert_eq!(report.outcome, CallOutcome::Completed, "{report:?}");
     assert_eq!(rig.toolbox.started(), waves.concat(), "{tool}");
     // Every action takes 100 ms, and none of these waves has two actions on one subsystem.
-    assert_eq!(begun.elapsed().as_millis(), 100 * waves.len() as u128, "{tool}");
+    assert_eq!(start.elapsed().as_millis(), 100 * waves.len() as u128, "{tool}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -323,7 +323,7 @@ impl Toolbox for Shared {
                     Then::Crash => RunResult::Lost(Failure::new("ToolboxCrashed", "signal 11")),
                 }
             };
-            let asked = async {
+            let cancel = async {
                 // The sender is in the table of runs. If it is gone, the run cannot be cancelled.
                 if cancelled.wait_for(|asked| *asked).await.is_err() {
                     std::future::pending::<()>().await;
@@ -347,7 +347,7 @@ impl Toolbox for Shared {
             let ended = tokio::select! {
                 biased;
                 ended = own => ended,
-                ended = asked => ended,
+                ended = cancel => ended,
             };
             watched.ended = true;
             watched.toolbox.note(Event::Ended { action: id });

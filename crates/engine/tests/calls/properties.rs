@@ -187,12 +187,12 @@ fn live(calls: Vec<Drawn>, disturbances: Vec<(u64, Disturbance)>, halts_answered
         times.extend(disturbances.into_iter().map(|(at, what)| (at, Err(what))));
         times.sort_by_key(|(at, _)| *at);
 
-        let begun = tokio::time::Instant::now();
+        let start = tokio::time::Instant::now();
         let mut running: Vec<Option<Call>> = calls.iter().map(|_| None).collect();
         let mut ended_at = HashMap::new();
         let mut dropped = Vec::new();
         for (at, what) in times {
-            tokio::time::sleep_until(begun + Duration::from_millis(at)).await;
+            tokio::time::sleep_until(start + Duration::from_millis(at)).await;
             let disturbance = match what {
                 Ok(number) => {
                     let call = rig.spawn(rig.received(CallRequest {
@@ -319,8 +319,8 @@ impl Story {
                 self.check_report(number, report);
             }
         }
-        let answered = self.ends.iter().flatten().count();
-        assert_eq!(fact_order::check(&self.facts), answered);
+        let answers = self.ends.iter().flatten().count();
+        assert_eq!(fact_order::check(&self.facts), answers);
         self.check_dependencies();
         self.check_overlaps();
         self.check_nothing_after_the_end();

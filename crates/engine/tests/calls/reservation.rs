@@ -92,9 +92,9 @@ async fn reading_reserves_nothing_and_waits_for_nothing() {
     rig.toolbox.script("everything1", Script::hangs());
     let moving = rig.motion("everything");
     rig.toolbox.until_started("everything1").await;
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     rig.effect("left", Effect::Read).report().await;
-    assert_eq!(begun.elapsed(), Duration::from_millis(200));
+    assert_eq!(start.elapsed(), Duration::from_millis(200));
     assert!(!moving.task.is_finished());
     // A read call does not delay a motion call either.
     rig.toolbox.script("right1", Script::takes(5000));
@@ -158,13 +158,13 @@ async fn the_line_is_bounded_in_time() {
     rig.toolbox.script("left1", Script::takes(5000));
     let holds = rig.motion("left");
     rig.toolbox.until_started("left1").await;
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     let waits = rig.motion("both");
     rig.phase(&waits, Phase::Queued).await;
     // It waits behind a call that gives up, and runs as soon as that one does.
     let behind = rig.motion("right");
     let refusal = waits.refusal().await;
-    assert_eq!(begun.elapsed(), Duration::from_secs(2));
+    assert_eq!(start.elapsed(), Duration::from_secs(2));
     assert_eq!(
         refusal.to_string(),
         "left, right did not become free within 2000 ms; held by `left` (call call-1)"
@@ -300,12 +300,12 @@ async fn no_toolbox_takes_the_last_quarter_of_the_calls_from_the_others() {
 fn claims_of_many_subsystems_are_compared_fast() {
     let names = |unit: &str| (0..100_000).map(|n| format!("{unit}/{n:06}")).collect::<Claim>();
     let (mine, others, all) = (names("a"), names("b"), Claim::from_iter(["b/all", "c/all"]));
-    let begun = std::time::Instant::now();
+    let start = std::time::Instant::now();
     assert!(
         !mine.conflicts(&others) && mine.conflicts(&mine) && !mine.conflicts(&all) && all.conflicts(&others)
     );
     // 10^10 comparisons of names would take minutes.
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -82,9 +82,9 @@ impl Rig {
             effect,
             ..
         } = &request;
-        let asked = Arc::new(RequestOrigin::default());
+        let origin = Arc::new(RequestOrigin::default());
         let facts = self.engine.facts();
-        let facts = facts.received(call_id, toolbox_id, tool, *effect, asked);
+        let facts = facts.received(call_id, toolbox_id, tool, *effect, origin);
         CallRequest {
             facts: Some(facts),
             ..request

@@ -90,10 +90,10 @@ async fn a_call_that_comes_after_a_safe_one_waits_for_it() {
     rig.toolbox.script("climb", Script::takes(1));
     let flies = rig.spawn(rig.request("fly"));
     rig.phase(&flies, Phase::Queued).await;
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     let refusal = flies.refusal().await;
     assert!(matches!(refusal, Refusal::WaitTooLong { .. }), "{refusal}");
-    assert_eq!(begun.elapsed(), Limits::default().max_wait);
+    assert_eq!(start.elapsed(), Limits::default().max_wait);
     lands.report().await;
     rig.motion("fly").report().await;
 }
@@ -246,9 +246,9 @@ async fn safe_and_read_tools_work_while_latched_and_safe_ones_ignore_full_lines(
 async fn a_safe_call_without_a_report_ends_after_the_safe_limit() {
     let rig = rig();
     rig.toolbox.script("descend", Script::hangs());
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     let report = rig.effect("land", Effect::Safe).report().await;
-    assert_eq!(begun.elapsed(), Limits::default().safe_limit);
+    assert_eq!(start.elapsed(), Limits::default().safe_limit);
     assert_eq!(line(&report, "descend").outcome, Abandoned);
     assert!(!rig.toolbox.cancelled("descend"), "it is left to go on");
 }

@@ -39,7 +39,7 @@ async fn an_ended_call_is_cancelled_and_its_motion_halted_at_once() {
         let rig = rig(effect, OnCancel::Ends(Duration::from_millis(200)));
         let call = rig.motion("t");
         rig.toolbox.until_started("long").await;
-        let begun = tokio::time::Instant::now();
+        let start = tokio::time::Instant::now();
         rig.end(&call, by_a_test());
         let cancelled = Event::Cancelled {
             action: "long".into(),
@@ -47,7 +47,7 @@ async fn an_ended_call_is_cancelled_and_its_motion_halted_at_once() {
         rig.toolbox
             .until("the cancel", |log| log.contains(&cancelled))
             .await;
-        assert_eq!(begun.elapsed(), Duration::ZERO, "cancelled at once");
+        assert_eq!(start.elapsed(), Duration::ZERO, "cancelled at once");
         assert_eq!(
             halts_left(&rig),
             effect == Effect::Motion,
@@ -62,7 +62,7 @@ async fn an_ended_call_is_cancelled_and_its_motion_halted_at_once() {
         let error = line(&report, "long").error.clone().unwrap();
         assert_eq!(error.to_string(), "CancelledError: cancelled by a test");
         assert_eq!(
-            begun.elapsed(),
+            start.elapsed(),
             Duration::from_millis(200),
             "and ends when the toolbox says so"
         );
@@ -74,9 +74,9 @@ async fn an_ended_call_is_cancelled_and_its_motion_halted_at_once() {
 async fn an_action_that_takes_too_long_is_cancelled_and_halted() {
     for (effect, moves) in [(Effect::Motion, true), (Effect::Read, false)] {
         let rig = rig(effect, OnCancel::Fails(Duration::from_millis(100)));
-        let begun = tokio::time::Instant::now();
+        let start = tokio::time::Instant::now();
         let report = rig.motion("t").report().await;
-        assert_eq!(begun.elapsed(), Duration::from_millis(10_100));
+        assert_eq!(start.elapsed(), Duration::from_millis(10_100));
         assert_eq!(
             outcomes(&report),
             [("long", TimedOut), ("later", Outcome::Skipped)].into()
@@ -111,7 +111,7 @@ async fn the_nearest_timeout_counts() {
         rig.toolbox
             .script("a", Script::hangs().on_cancel(OnCancel::Ends(Duration::ZERO)));
         let action_timeout = tool_ms.map(Duration::from_millis);
-        let begun = tokio::time::Instant::now();
+        let start = tokio::time::Instant::now();
         rig.spawn(CallRequest {
             action_timeout,
             ..rig.request("t")
@@ -120,9 +120,9 @@ async fn the_nearest_timeout_counts() {
         .await;
         // The runtime's timers have a resolution of 1 ms.
         assert!(
-            begun.elapsed().as_millis().abs_diff(expected) <= 1,
+            start.elapsed().as_millis().abs_diff(expected) <= 1,
             "{:?} for {expected}",
-            begun.elapsed()
+            start.elapsed()
         );
     }
 }
@@ -133,7 +133,7 @@ async fn a_toolbox_that_ignores_it_is_abandoned_after_the_grace() {
     for (effect, patience) in [(Effect::Motion, settle), (Effect::Read, grace)] {
         for ends in ["cancelled", "by its timeout"] {
             let rig = rig(effect, OnCancel::Ignores);
-            let begun = tokio::time::Instant::now();
+            let start = tokio::time::Instant::now();
             let call = rig.motion("t");
             rig.toolbox.until_started("long").await;
             let mut waited = patience;
@@ -144,7 +144,7 @@ async fn a_toolbox_that_ignores_it_is_abandoned_after_the_grace() {
             }
             let report = call.report().await;
             assert_eq!(line(&report, "long").outcome, Abandoned, "{effect}, {ends}");
-            assert_eq!(begun.elapsed(), waited, "{effect}, {ends}");
+            assert_eq!(start.elapsed(), waited, "{effect}, {ends}");
             assert!(rig.toolbox.log().contains(&Event::GivenUp {
                 action: "long".into()
             }));
@@ -180,13 +180,13 @@ async fn a_halt_that_is_not_answered_does_not_hold_up_the_call() {
         rig.toolbox.halts(answer);
         let call = rig.motion("t");
         rig.toolbox.until_started("long").await;
-        let begun = tokio::time::Instant::now();
+        let start = tokio::time::Instant::now();
         rig.end(&call, by_a_test());
         call.report().await;
         assert!(
-            begun.elapsed() <= Duration::from_millis(401),
+            start.elapsed() <= Duration::from_millis(401),
             "{answer:?}: {:?}",
-            begun.elapsed()
+            start.elapsed()
         );
     }
 }
@@ -217,9 +217,9 @@ async fn the_callers_timeout_counts_from_receipt() {
     let rig_running = rig(Effect::Motion, OnCancel::Ends(Duration::ZERO));
     let request = timed(&rig_running);
     tokio::time::advance(Duration::from_millis(100)).await;
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     let report = rig_running.spawn(request).report().await;
-    assert_eq!(begun.elapsed().as_millis(), 200);
+    assert_eq!(start.elapsed().as_millis(), 200);
     assert_eq!(report.outcome, CallOutcome::TimedOut);
     assert_eq!(line(&report, "long").outcome, TimedOut);
     assert!(halts_left(&rig_running));
@@ -228,10 +228,10 @@ async fn the_callers_timeout_counts_from_receipt() {
     let rig_waiting = rig(Effect::Motion, OnCancel::Ends(Duration::ZERO));
     let holds = rig_waiting.motion("t");
     rig_waiting.toolbox.until_started("long").await;
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     let refusal = rig_waiting.spawn(timed(&rig_waiting)).refusal().await;
     assert_eq!(refusal, Refusal::Ended(Cause::TimedOut { limit: waits }));
-    assert_eq!(begun.elapsed(), waits);
+    assert_eq!(start.elapsed(), waits);
     rig_waiting.end(&holds, by_a_test());
     holds.report().await;
 
@@ -242,10 +242,10 @@ async fn the_callers_timeout_counts_from_receipt() {
         ..Tool::default()
     };
     rig_planning.toolbox.tool_with("t", slow);
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     let refusal = rig_planning.spawn(timed(&rig_planning)).refusal().await;
     assert_eq!(refusal, Refusal::Ended(Cause::TimedOut { limit: waits }));
-    assert_eq!(begun.elapsed(), waits);
+    assert_eq!(start.elapsed(), waits);
 
     // The timeout passed before the engine got the call: nothing is started.
     let rig_late = rig(Effect::Motion, OnCancel::Ends(Duration::ZERO));
@@ -361,10 +361,10 @@ async fn limits_are_those_of_the_toolbox() {
         .script("long", Script::hangs().on_cancel(OnCancel::Ignores));
     let call = rig.motion("t");
     rig.toolbox.until_started("long").await;
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     rig.end(&call, by_a_test());
     call.report().await;
-    assert_eq!(begun.elapsed(), limits.settle);
+    assert_eq!(start.elapsed(), limits.settle);
 }
 
 #[tokio::test(start_paused = true)]
@@ -375,15 +375,15 @@ async fn a_toolbox_that_never_plans_keeps_no_call_waiting_for_ever() {
         ..Tool::default()
     };
     rig.toolbox.tool_with("t", hangs);
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     let calls: Vec<_> = (0..200).map(|_| rig.motion("t")).collect();
     for call in calls {
         call.refusal().await;
     }
     let limits = Limits::default();
     assert!(
-        begun.elapsed() <= limits.max_wait + limits.plan,
+        start.elapsed() <= limits.max_wait + limits.plan,
         "{:?}",
-        begun.elapsed()
+        start.elapsed()
     );
 }

@@ -215,11 +215,11 @@ async fn calls_without_a_common_subsystem_run_at_the_same_time() {
     let rig = Rig::new();
     rig.toolbox
         .tool("t", actions(&["a left", "b right", "c", "d left"]));
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     let report = rig.motion("t").report().await;
     assert_eq!(report.outcome, CallOutcome::Completed);
     assert_eq!(
-        begun.elapsed().as_millis(),
+        start.elapsed().as_millis(),
         200,
         "100 ms each, and only `d` waits for `a`"
     );
@@ -280,12 +280,12 @@ async fn nothing_runs_when_planning_fails() {
         rig.motion("refuses").refusal().await,
         Refusal::PlanFailed(_)
     ));
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     assert!(matches!(
         rig.motion("hangs").refusal().await,
         Refusal::PlanTimeout { .. }
     ));
-    assert_eq!(begun.elapsed(), Duration::from_secs(1));
+    assert_eq!(start.elapsed(), Duration::from_secs(1));
     assert!(rig.toolbox.started().is_empty());
     assert_eq!(rig.engine.calls_in_flight(), 0);
 }

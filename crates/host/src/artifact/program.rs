@@ -54,8 +54,8 @@ impl Executable {
         }
         check_imports(entry)?;
         if !is_executable(&command) {
-            let shown = command.display();
-            return Err(format!("{shown} is not executable: chmod +x '{shown}'"));
+            let program = command.display();
+            return Err(format!("{program} is not executable: chmod +x '{program}'"));
         }
         let known_by = files.last().map_or(command.as_path(), |(path, _)| path);
         let sha256 = hash(known_by, files.len() > 1)?;
@@ -80,9 +80,9 @@ impl Executable {
         if allow_sha256.is_empty() {
             return Ok(());
         }
-        let shown = self.shown();
-        let sha256 = hash(shown, self.files.len() > 1)?;
-        check::allowed(shown, &sha256, allow_sha256).map_err(|error| error.to_string())
+        let path = self.shown();
+        let sha256 = hash(path, self.files.len() > 1)?;
+        check::allowed(path, &sha256, allow_sha256).map_err(|error| error.to_string())
     }
 
     /// The file by which people know the program: its script, or else its command.

@@ -98,8 +98,8 @@ mod tests {
             ),
         ] {
             let end = RunEnd::Output(Raw::from_text(output.to_owned()).unwrap());
-            let shown = content.map(|text| Raw::from_text(text.to_owned()).unwrap());
-            let found = match ended(&end, shown.as_ref()) {
+            let raw = content.map(|text| Raw::from_text(text.to_owned()).unwrap());
+            let found = match ended(&end, raw.as_ref()) {
                 RunResult::Reported(Completion::Output(value)) => format!("output {value}"),
                 RunResult::Reported(Completion::Error(failure)) => format!("error {failure}"),
                 RunResult::Shown { output, content } => {

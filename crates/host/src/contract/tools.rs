@@ -389,14 +389,14 @@ mod tests {
     #[test]
     fn keys_that_mean_nothing_are_named() {
         let schema = schemars::schema_for!(ovos_toolbox_wire::ToolDefinition);
-        let known: Vec<&String> = schema
+        let properties: Vec<&String> = schema
             .get("properties")
             .unwrap()
             .as_object()
             .unwrap()
             .keys()
             .collect();
-        assert_eq!(known, KEYS.iter().collect::<Vec<_>>());
+        assert_eq!(properties, KEYS.iter().collect::<Vec<_>>());
         let tool = json!({"name": "t", "efect": "motion", "subsystems": ["arm"]});
         let set = read(
             &json!({"tools": [tool, 5]}).to_string(),

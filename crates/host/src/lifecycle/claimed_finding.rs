@@ -93,10 +93,10 @@ impl ClaimedFinding {
 pub(crate) fn failed(entry: &ProgramConfig, toolbox_id: Option<String>, reason: &str) -> FailedFile {
     // The script of an interpreter says more than the interpreter.
     let mut paths = entry.command.iter().filter(|word| word.starts_with('/'));
-    let shown = paths.next_back().or(entry.command.first());
+    let file = paths.next_back().or(entry.command.first());
     let reason = shorten_text(reason, MAX_REASON);
     FailedFile {
-        path: shown.map(PathBuf::from).unwrap_or_default(),
+        path: file.map(PathBuf::from).unwrap_or_default(),
         toolbox_id: toolbox_id.or_else(|| entry.only_toolbox().map(str::to_owned)),
         reason: format!("program `{}`: {reason}", entry.name),
     }

@@ -67,9 +67,9 @@ impl Copies {
 
     /// The newest stop epoch that any copy of a toolbox knew.
     pub(crate) fn stop_epoch(&mut self, id: &str) -> u64 {
-        let known = self.slots.get(id).map_or(0, |slot| slot.instance.stop_epoch());
+        let stop_epoch = self.slots.get(id).map_or(0, |slot| slot.instance.stop_epoch());
         let epoch = self.stop_epochs.entry(id.to_owned()).or_insert(0);
-        *epoch = (*epoch).max(known);
+        *epoch = (*epoch).max(stop_epoch);
         *epoch
     }
 
@@ -156,9 +156,9 @@ impl Copies {
             pythons: self.pythons.clone(),
             off: self.off.clone(),
             known: {
-                let mut known: Vec<String> = self.owners.keys().cloned().collect();
-                known.sort();
-                known
+                let mut ids: Vec<String> = self.owners.keys().cloned().collect();
+                ids.sort();
+                ids
             },
         })
     }

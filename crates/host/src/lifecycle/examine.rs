@@ -69,9 +69,9 @@ impl Candidate {
 
 /// Examines a plugin file.
 pub(crate) async fn examine(manager: &Arc<Shared>, path: PathBuf) -> Result<Finding, Broken> {
-    let known = manager.copies().at(&path).map(|(id, _)| id.to_owned());
+    let loaded_id = manager.copies().at(&path).map(|(id, _)| id.to_owned());
     let finding = try_examine(manager, path).await;
-    finding.map_err(|(id, reason)| (id.or(known), reason))
+    finding.map_err(|(id, reason)| (id.or(loaded_id), reason))
 }
 
 async fn try_examine(manager: &Arc<Shared>, path: PathBuf) -> Result<Finding, Broken> {
@@ -92,8 +92,8 @@ async fn try_examine(manager: &Arc<Shared>, path: PathBuf) -> Result<Finding, Br
     let folder = Arc::clone(&manager.stage);
     let staged = manager.blocking(move || folder.copy(&real).map_err(|e| e.to_string()));
     let staged = staged.await.map_err(unknown)?;
-    let known = manager.copies().loaded_with(&staged.sha256);
-    let code = match known {
+    let loaded = manager.copies().loaded_with(&staged.sha256);
+    let code = match loaded {
         Some(code) => code,
         None => greeted(manager, &path, &staged).await.map_err(unknown)?,
     };
@@ -205,8 +205,8 @@ fn not_allowed(entry: &ProgramConfig, id: &str) -> String {
 /// The `env` of the section to which a file belongs. The toolbox's id is in the manifest, which only the greeting says;
 /// before that, the id of the live toolbox with this path stands for it, or the file's name.
 fn greeting_environment(manager: &Shared, path: &Path) -> BTreeMap<String, String> {
-    let known = manager.copies().at(path).map(|(id, _)| id.to_owned());
-    let config = known
+    let loaded_id = manager.copies().at(path).map(|(id, _)| id.to_owned());
+    let config = loaded_id
         .or_else(|| section_of(path).map(str::to_owned))
         .map(|id| manager.settings.configured(None, &id));
     // Errors of the section are reported when the id is known.

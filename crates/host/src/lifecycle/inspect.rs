@@ -94,9 +94,9 @@ impl Inspection {
 
     /// Notes what the machine lacks, or that it was not reached.
     fn compares(&mut self) {
-        let said = |key: &str| self.machine.as_ref()?.get(key)?.as_str().map(str::to_owned);
-        let reason = said("reason").unwrap_or_else(|| "it does not say why".to_owned());
-        match said("state").as_deref() {
+        let text_of = |key: &str| self.machine.as_ref()?.get(key)?.as_str().map(str::to_owned);
+        let reason = text_of("reason").unwrap_or_else(|| "it does not say why".to_owned());
+        match text_of("state").as_deref() {
             Some("connected") => {}
             Some("degraded") => self.warnings.push(reason),
             Some(_) => self.errors.push(reason),
@@ -278,7 +278,7 @@ async fn try_out(
                 limit,
             )
             .await;
-            found.machine = machine.said();
+            found.machine = machine.answer();
         }
         Introduction::Several(offers) => {
             let name = entry.map_or("", |entry| &entry.name);
@@ -342,14 +342,14 @@ fn look(path: &Path, found: &mut Inspection) -> Result<(), String> {
         .filter(|name| name != ENTRY_SYMBOL && name != ROLE_SYMBOL)
         .collect();
     if !more.is_empty() {
-        let shown = more
+        let names = more
             .iter()
             .take(5)
             .map(String::as_str)
             .collect::<Vec<_>>()
             .join(", ");
         found.warnings.push(format!(
-            "it exports {} symbols besides {ENTRY_SYMBOL} ({shown}{}), which can collide with those of other plugins; \
+            "it exports {} symbols besides {ENTRY_SYMBOL} ({names}{}), which can collide with those of other plugins; \
              build with -fvisibility=hidden",
             more.len(),
             if more.len() > 5 { ", ..." } else { "" }
@@ -494,7 +494,7 @@ fn advice(tool: &ToolDefinition) -> Vec<String> {
 struct Machine(Mutex<Option<Object>>);
 
 impl Machine {
-    fn said(&self) -> Option<Object> {
+    fn answer(&self) -> Option<Object> {
         // The only change is that of one value.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

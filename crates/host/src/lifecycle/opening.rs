@@ -60,8 +60,8 @@ pub(crate) async fn open(
         let (manager, origin) = (Arc::clone(manager), origin.clone());
         let instance = Arc::new(opened.with_content_dir(content_dir.clone()));
         async move {
-            let known = Arc::downgrade(&instance);
-            manager.copies().instances.insert(origin, known);
+            let weak = Arc::downgrade(&instance);
+            manager.copies().instances.insert(origin, weak);
             let tools = tokio::select! {
                 tools = instance.tools() => tools,
                 () = manager.stop.cancelled() => Err(shutting_down()),

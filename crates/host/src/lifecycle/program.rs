@@ -172,9 +172,9 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
     let fingerprint = fingerprint.ok_or_else(|| unknown("it has no file".to_owned()))?;
     let file = Arc::new(PluginFile::program(executable, manager.stage.folder()));
     let asking = greeting::learn(&file, file.path(), &host, greeter);
-    let asked = manager.stop.run_until_cancelled(asking).await;
-    let greeting =
-        asked.ok_or_else(|| unknown("it is not started, because the service is shutting down".to_owned()))?;
+    let answer = manager.stop.run_until_cancelled(asking).await;
+    let greeting = answer
+        .ok_or_else(|| unknown("it is not started, because the service is shutting down".to_owned()))?;
     let manifest = match greeting.map_err(unknown)? {
         Introduction::One(manifest) => Arc::from(manifest),
         Introduction::Several(offers) => {

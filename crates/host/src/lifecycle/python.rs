@@ -89,14 +89,14 @@ pub(crate) fn known_toolboxes(manager: &Shared, entries: &[Arc<PythonConfig>]) -
         let program = slot.source.program()?;
         Some((program.split(SEPARATOR).next()?, id))
     });
-    let listed = copies.pythons.iter().flat_map(|LookedAt { entry, found }| {
+    let toolboxes = copies.pythons.iter().flat_map(|LookedAt { entry, found }| {
         let toolboxes = found
             .interpreter
             .iter()
             .flat_map(|interpreter| &interpreter.toolboxes);
         toolboxes.map(|one| (entry.name.as_str(), &one.entry_point))
     });
-    let all = hosted.chain(listed).filter(|(name, id)| {
+    let all = hosted.chain(toolboxes).filter(|(name, id)| {
         let mut entries = entries.iter();
         entries.any(|entry| entry.name == *name && entry.may_offer(id))
     });

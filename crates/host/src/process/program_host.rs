@@ -46,9 +46,9 @@ pub fn become_program(
     let Some((command, arguments)) = words.split_first() else {
         return fail("there is no command");
     };
-    let shown = Path::new(command).display();
+    let program = Path::new(command).display();
     if let Err(error) = prepare(folder, confine, task, Path::new(command)) {
-        return fail(&format!("{shown} was not started: {error}"));
+        return fail(&format!("{program} was not started: {error}"));
     }
     let mut command = Command::new(command);
     command.args(arguments).current_dir(folder);
@@ -62,7 +62,7 @@ pub fn become_program(
         },
         ProgramTask::Serve | ProgramTask::SafeStop => command.exec(),
     };
-    fail(&format!("{shown} cannot be executed: {error}"))
+    fail(&format!("{program} cannot be executed: {error}"))
 }
 
 /// Runs a program to its end. If the service ends before it, kills the whole process group, including this process:

@@ -138,14 +138,14 @@ pub(crate) async fn learn(
     host: &Program,
     greeter: &Greeter,
 ) -> Result<Introduction, String> {
-    let asked = ask(file, host, greeter.limit_of(file)).await;
+    let answer = ask(file, host, greeter.limit_of(file)).await;
     if file.executable().is_some() {
-        let hello = asked.map_err(NoHello::of_program);
+        let hello = answer.map_err(NoHello::of_program);
         return hello
             .and_then(|hello| what(&hello))
             .map_err(|what| format!("it {what}"));
     }
-    let hello = asked.map_err(|none| none.of_file(file.path(), shown, &greeter.program))?;
+    let hello = answer.map_err(|none| none.of_file(file.path(), shown, &greeter.program))?;
     let text = hello.toolboxes.first().map_or("", Raw::text);
     let manifest = manifest::read(text);
     let manifest = manifest.map_err(|wrong| format!("{}: manifest: {}", shown.display(), wrong.join("; ")));

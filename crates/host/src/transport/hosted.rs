@@ -163,12 +163,12 @@ impl Hosted {
 
     /// Hands over the answer to a request; false if this copy did not make the request, or it was answered already.
     pub fn respond(&self, request: u64, answer: &Result<Value, Failure>) -> bool {
-        let asked = self.peer.lock().requests.remove(&request);
-        if asked {
+        let was_open = self.peer.lock().requests.remove(&request);
+        if was_open {
             let answer = answer.as_ref().map(Raw::of).map_err(Failure::clone);
             self.peer.respond(request, answer);
         }
-        asked
+        was_open
     }
 
     /// Closes the toolbox: no new work begins, queued work is cancelled, work that is under way finishes, then `close`

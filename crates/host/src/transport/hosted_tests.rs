@@ -186,10 +186,10 @@ async fn every_caller_is_told_once_how_the_toolbox_ended() {
         let RunResult::Lost(lost) = run.await else {
             panic!("the run is lost")
         };
-        let asked = plan.await.unwrap_err();
+        let error = plan.await.unwrap_err();
         let halted = halt.await.unwrap_err();
-        assert_eq!(matches!(asked, NoAnswer::Died(_)), is_death, "{asked:?}");
-        for failure in [lost, asked.into_failure(), halted.into_failure()] {
+        assert_eq!(matches!(error, NoAnswer::Died(_)), is_death, "{error:?}");
+        for failure in [lost, error.into_failure(), halted.into_failure()] {
             assert_eq!(failure.kind, kind);
             assert!(failure.message.contains(words), "{}", failure.message);
         }

@@ -118,7 +118,7 @@ async fn each_frame_names_its_toolbox_and_starts_are_counted_for_each() {
     let run = b.start(RunId(3), start(), None);
     b.cancel(RunId(3));
     drop(run);
-    let shown = |frame: &Value| {
+    let summary = |frame: &Value| {
         let body = &frame["body"];
         (
             frame["order"].clone(),
@@ -127,7 +127,7 @@ async fn each_frame_names_its_toolbox_and_starts_are_counted_for_each() {
             body["starts"].clone(),
         )
     };
-    let sent: Vec<_> = scene.sent().iter().map(shown).collect();
+    let sent: Vec<_> = scene.sent().iter().map(summary).collect();
     let row = |order: &str, toolbox: &str, run: u64, starts: Value| {
         (json!(order), json!(toolbox), json!(run), starts)
     };
@@ -193,9 +193,9 @@ async fn a_copy_hears_nothing_that_was_said_to_the_one_before_it() {
         },
     );
     assert!(scene.join("a").is_err());
-    let asked = before.tools();
-    tokio::pin!(asked);
-    assert!(asked.as_mut().now_or_never().is_none());
+    let tools = before.tools();
+    tokio::pin!(tools);
+    assert!(tools.as_mut().now_or_never().is_none());
     let old = scene.sent()[0]["body"]["seq"].as_u64().unwrap();
     let closed = before.close();
     scene.hear(
@@ -206,14 +206,14 @@ async fn a_copy_hears_nothing_that_was_said_to_the_one_before_it() {
         },
     );
     assert!(closed.await);
-    assert!(asked.await.is_err());
+    assert!(tools.await.is_err());
     let after = scene.join("a").unwrap();
-    let asked = after.tools();
-    tokio::pin!(asked);
-    assert!(asked.as_mut().now_or_never().is_none());
+    let tools = after.tools();
+    tokio::pin!(tools);
+    assert!(tools.as_mut().now_or_never().is_none());
     let answer = Answer::Ok(Raw::from_text(r#"{"tools":[]}"#.to_owned()).unwrap());
     scene.hear(Some("a"), Notice::Tools { seq: old, answer });
-    assert!(asked.now_or_never().is_none());
+    assert!(tools.now_or_never().is_none());
 }
 
 #[tokio::test]
@@ -267,11 +267,11 @@ fn what_is_about_nothing_that_is_there_is_not_taken() {
         (None, Notice::Counts(protocol::Counts::default()), false),
         (Some(""), Notice::Counts(protocol::Counts::default()), false),
     ] {
-        let shown = format!("{toolbox:?} {notice:?}")
+        let text = format!("{toolbox:?} {notice:?}")
             .chars()
             .take(200)
             .collect::<String>();
-        assert_eq!(scene.hear(toolbox, notice), taken, "{shown}");
+        assert_eq!(scene.hear(toolbox, notice), taken, "{text}");
     }
     assert_eq!(scene.process.lanes.starts(), 0);
 }

@@ -49,9 +49,9 @@ mod tests {
     #[test]
     fn an_answer_from_before_the_tools_changed_is_not_remembered() {
         let without = NegativeCache::default();
-        let asked = without.version();
+        let version = without.version();
         without.forget();
-        without.note("old".to_owned(), asked);
+        without.note("old".to_owned(), version);
         without.note("new".to_owned(), without.version());
         assert_eq!((without.has("old"), without.has("new")), (false, true));
         without.forget();

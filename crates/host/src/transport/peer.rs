@@ -282,11 +282,11 @@ impl Peer {
         if moves(start.action.effect) {
             state.moving.insert(run);
         }
-        let known = Run {
+        let entry = Run {
             ended: sender,
             progress,
         };
-        state.runs.insert(run, known);
+        state.runs.insert(run, entry);
         Ok(ended)
     }
 

@@ -22,7 +22,7 @@ fn check<T: JsonSchema + Serialize + DeserializeOwned>(tag: &str) {
     let names: BTreeSet<String> = schema["oneOf"].as_array().unwrap().iter().map(names).collect();
     assert!(names.len() > 10, "{names:?}");
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let mut shown = BTreeSet::new();
+    let mut messages = BTreeSet::new();
     for line in examples(tag) {
         let value: Value = serde_json::from_str(line).unwrap();
         let wrong: Vec<String> = validator
@@ -35,9 +35,9 @@ fn check<T: JsonSchema + Serialize + DeserializeOwned>(tag: &str) {
         let toolbox = protocol::address(line.as_bytes()).unwrap();
         protocol::write(&mut written, &read, toolbox.as_deref()).unwrap();
         assert_eq!(String::from_utf8(written).unwrap(), line, "as it is written");
-        shown.insert(value[tag].as_str().unwrap().to_owned());
+        messages.insert(value[tag].as_str().unwrap().to_owned());
     }
-    assert_eq!(shown, names, "each has an example, and no other");
+    assert_eq!(messages, names, "each has an example, and no other");
 }
 
 #[test]

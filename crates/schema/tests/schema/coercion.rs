@@ -60,10 +60,10 @@ fn agrees_with_pydantic() {
             if agrees(ours.as_ref().ok(), output.as_deref()) {
                 continue;
             }
-            let known = DELIBERATE.iter().position(|(name, text, _)| {
+            let row = DELIBERATE.iter().position(|(name, text, _)| {
                 *name == table.name && (*text == "*" || Some(*text) == input.as_deref())
             });
-            match known {
+            match row {
                 Some(index) => used[index] = true,
                 None => failures.push(format!(
                     "{} {}: pydantic {}, ours {}",

@@ -284,14 +284,14 @@ impl Run<'_> {
         if let Some(end) = self.hands.watch.check().await {
             return Verdict::End(end);
         }
-        let asked = match call.charge() {
+        let charge = match call.charge() {
             Ok(asked) => asked,
             Err(why) => return Verdict::Refuse(why),
         };
         let battery = self.state.battery(&call.tool.toolbox_id, &call.arguments_value());
-        let verdict = used.motion(self.settings.budgets(), asked, battery);
+        let verdict = used.motion(self.settings.budgets(), charge, battery);
         if verdict == Verdict::Go {
-            *used += asked;
+            *used += charge;
         }
         verdict
     }
@@ -316,9 +316,9 @@ impl Run<'_> {
             .as_ref()
             .filter(|_| !self.settings.blank.is_empty())
         {
-            let mut shown = result.clone();
-            blanked(&mut shown, &self.settings.blank);
-            call_result.text = shown.to_string();
+            let mut excerpt = result.clone();
+            blanked(&mut excerpt, &self.settings.blank);
+            call_result.text = excerpt.to_string();
         }
         (self.hands.audience)(&News::CallEnded {
             name: &call.tool.name,

@@ -189,13 +189,13 @@ impl Intake {
     }
 
     fn says(&self, trouble: Option<String>) {
-        let mut said = self.trouble.lock();
-        if *said != trouble {
+        let mut shown = self.trouble.lock();
+        if *shown != trouble {
             match &trouble {
                 Some(trouble) => tracing::warn!("the history stands still: {trouble}"),
                 None => tracing::info!("the history follows the service"),
             }
-            *said = trouble;
+            *shown = trouble;
         }
     }
 }

@@ -115,8 +115,8 @@ impl History {
         }
         sql.push_str(" ORDER BY started_us DESC, run DESC, call DESC LIMIT ?");
         values.push(Sql::Integer(filter.limit.map_or(-1, i64::from)));
-        let mut asked = self.connection.prepare_cached(&sql)?;
-        let rows = asked.query_map(params_from_iter(values), row)?;
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let rows = statement.query_map(params_from_iter(values), row)?;
         rows.collect()
     }
 
@@ -125,8 +125,8 @@ impl History {
         let sql = format!(
             "SELECT {COLUMNS} FROM call INDEXED BY call_open WHERE ended_us IS NULL AND run = (SELECT max(run) FROM run) ORDER BY call LIMIT {UNDER_WAY}"
         );
-        let mut asked = self.connection.prepare_cached(&sql)?;
-        let calls: Vec<CallRow> = asked.query_map([], row)?.collect::<Result<_, _>>()?;
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let calls: Vec<CallRow> = statement.query_map([], row)?.collect::<Result<_, _>>()?;
         let whole = calls
             .iter()
             .map(|call| Ok(call.with_facts(&self.facts(call.run, call.call)?)));
@@ -149,8 +149,8 @@ impl History {
         let sql = format!(
             "SELECT {COLUMNS} FROM call WHERE substr(call_id, 1, length(?1)) = ?1 ORDER BY started_us DESC LIMIT 5"
         );
-        let mut asked = self.connection.prepare_cached(&sql)?;
-        asked.query_map([call_id], row)?.collect()
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        statement.query_map([call_id], row)?.collect()
     }
 
     /// The time of the newest fact, in microseconds since 1970.
@@ -162,16 +162,16 @@ impl History {
     /// A call by its place.
     pub(crate) fn call(&self, run: i64, call: i64) -> rusqlite::Result<Option<CallRow>> {
         let sql = format!("SELECT {COLUMNS} FROM call WHERE run = ?1 AND call = ?2");
-        let mut asked = self.connection.prepare_cached(&sql)?;
-        asked.query_map([run, call], row)?.next().transpose()
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        statement.query_map([run, call], row)?.next().transpose()
     }
 
     /// The facts of a call, in order.
     pub(crate) fn facts(&self, run: i64, call: i64) -> rusqlite::Result<Vec<FactRow>> {
         // By itself SQLite walks through all facts of the run, which are in this order: a thousand times slower.
         let sql = "SELECT number, time_us, fact, data FROM fact INDEXED BY fact_call WHERE run = ?1 AND call = ?2 ORDER BY number";
-        let mut asked = self.connection.prepare_cached(sql)?;
-        let facts = asked.query_map([run, call], |row| {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let facts = statement.query_map([run, call], |row| {
             Ok(FactRow {
                 number: row.get(0)?,
                 time_us: row.get(1)?,

@@ -257,15 +257,15 @@ fn change(
     ])?;
     match fact.fact.as_str() {
         "received" => {
-            let asked = at("asked");
+            let request = at("asked");
             let sql =
                 "UPDATE call SET source = ?3, session_id = ?4, request = ?5 WHERE run = ?1 AND call = ?2";
             to.prepare_cached(sql)?.execute(params![
                 run,
                 call,
-                text(&asked["source"]),
-                text(&asked["session_id"]),
-                json(&asked["request"])
+                text(&request["source"]),
+                text(&request["session_id"]),
+                json(&request["request"])
             ])?;
         }
         "policy" => {

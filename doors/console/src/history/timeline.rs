@@ -46,8 +46,8 @@ pub(crate) fn draw(call: &CallRow, facts: &[FactRow]) -> String {
         );
     }
     for fact in facts {
-        if let Some(said) = said(fact) {
-            _ = writeln!(text, "  {:>8}  {said}", millis(since(fact.time_us)));
+        if let Some(words) = words_of(fact) {
+            _ = writeln!(text, "  {:>8}  {words}", millis(since(fact.time_us)));
         }
     }
     text
@@ -68,10 +68,10 @@ fn actions<'a>(facts: &'a [FactRow], since: impl Fn(i64) -> i64) -> Vec<Action<'
             "action_ended" => {
                 let outcome = fact.data["outcome"].as_str().unwrap_or_default();
                 let end = since(fact.time_us);
-                let begun = actions
+                let open = actions
                     .iter_mut()
                     .find(|action| action.id == id && action.end_us.is_none());
-                match begun {
+                match open {
                     Some(action) => {
                         action.end_us = Some(end);
                         action.outcome = outcome;
@@ -110,7 +110,7 @@ fn bar(start_us: i64, end_us: i64, whole_us: i64) -> String {
 }
 
 /// What a fact that is no action says; `None` for those that the bars show.
-fn said(fact: &FactRow) -> Option<String> {
+fn words_of(fact: &FactRow) -> Option<String> {
     let at = |key: &str| &fact.data[key];
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     Some(match fact.fact.as_str() {

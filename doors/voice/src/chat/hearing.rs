@@ -50,7 +50,7 @@ impl Chat {
         // All calls of a frame are recorded before the first one is answered, because an answer says whether it is the last one.
         let mut ended = Vec::new();
         for heard in self.line.dialect.parse(&frame) {
-            let asked = match heard {
+            let call = match heard {
                 Meaning::Call(asked) => asked,
                 Meaning::IfStop(asked) if self.kind(&asked.name) == Kind::Stop => asked,
                 Meaning::ToolsRefused(why) => {
@@ -64,7 +64,7 @@ impl Chat {
                     continue;
                 }
             };
-            match self.begin_call(asked) {
+            match self.begin_call(call) {
                 RequestedCall::Runs => {}
                 RequestedCall::Ended(key, outcome) => ended.push((key, outcome)),
                 RequestedCall::Told(saying) => sayings.push(*saying),

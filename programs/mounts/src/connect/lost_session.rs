@@ -34,8 +34,8 @@ impl StreamableHttpClient for NoticesLostSession {
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Error> {
         let is_asked = is_request_in(session.as_ref(), &message);
-        let answered = self.0.post_message(uri, message, session, auth, headers).await;
-        noticed(is_asked, answered)
+        let answer = self.0.post_message(uri, message, session, auth, headers).await;
+        noticed(is_asked, answer)
     }
 
     async fn post_message_with_max_sse_event_size(
@@ -48,10 +48,10 @@ impl StreamableHttpClient for NoticesLostSession {
         limit: usize,
     ) -> Result<StreamableHttpPostResponse, Error> {
         let is_asked = is_request_in(session.as_ref(), &message);
-        let answered = self
+        let answer = self
             .0
             .post_message_with_max_sse_event_size(uri, message, session, auth, headers, limit);
-        noticed(is_asked, answered.await)
+        noticed(is_asked, answer.await)
     }
 
     async fn delete_session(

@@ -97,12 +97,12 @@ async fn renew(
     let startup = Duration::from_secs_f64(shared.config.startup_timeout);
     let mut limit = startup;
     loop {
-        let asked = Instant::now();
+        let start = Instant::now();
         tokio::select! {
             listed = list(peer) => match listed {
                 Ok(listed) => shared.publish(&listed, version),
                 Err(refused) if refused.challenge.is_some() && shared.config.credentials.is_some() => {
-                    return refused.told(&shared.id);
+                    return refused.into_reason(&shared.id);
                 }
                 Err(refused) => return format!("it does not list its tools: {}", refused.reason),
             },
@@ -116,7 +116,7 @@ async fn renew(
         limit = tokio::select! {
             () = shared.notifications.changed.notified() => {
                 sleep(SETTLE).await;
-                sleep_until(asked + PACE).await;
+                sleep_until(start + PACE).await;
                 startup
             }
             () = shared.unanswered.notified() => CHECK_LIMIT,

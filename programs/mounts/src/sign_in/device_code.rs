@@ -74,9 +74,9 @@ impl<'a> DeviceCode<'a> {
         variable: Option<&str>,
     ) -> Result<StoredCredentials, String> {
         // What the library has decided on stands in the address that it has made for a browser.
-        let asked = url::Url::parse(session.get_authorization_url()).map_err(|error| error.to_string())?;
+        let address = url::Url::parse(session.get_authorization_url()).map_err(|error| error.to_string())?;
         let of = |key: &str| {
-            let mut pairs = asked.query_pairs();
+            let mut pairs = address.query_pairs();
             pairs.find_map(|(name, value)| (name == key).then(|| value.into_owned()))
         };
         let client_id = of("client_id").unwrap_or_default();
@@ -166,16 +166,16 @@ async fn answer(http: &reqwest::Client, request: HttpRequest) -> Result<HttpResp
         .headers(head.headers)
         .body(body)
         .timeout(Duration::from_secs(30));
-    let mut answered = request.send().await.map_err(failed)?;
+    let mut answer = request.send().await.map_err(failed)?;
     let mut whole = Vec::new();
-    while let Some(part) = answered.chunk().await.map_err(failed)? {
+    while let Some(part) = answer.chunk().await.map_err(failed)? {
         if whole.len() + part.len() > LONGEST {
             return Err(NoAnswer::TooLong);
         }
         whole.extend_from_slice(&part);
     }
     let mut response = http::Response::new(whole);
-    *response.status_mut() = answered.status();
-    *response.headers_mut() = answered.headers().clone();
+    *response.status_mut() = answer.status();
+    *response.headers_mut() = answer.headers().clone();
     Ok(response)
 }

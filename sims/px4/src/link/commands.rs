@@ -58,11 +58,11 @@ impl Link {
     }
 
     pub(super) fn command_int(&mut self, vehicle: &mut Vehicle, c: &COMMAND_INT_DATA) {
-        let known = c.x != i32::MAX && c.y != i32::MAX && (c.x != 0 || c.y != 0);
+        let has_place = c.x != i32::MAX && c.y != i32::MAX && (c.x != 0 || c.y != 0);
         let command = Command {
             id: c.command as u32,
             params: [c.param1, c.param2, c.param3, c.param4],
-            place: known.then(|| (f64::from(c.x) / 1e7, f64::from(c.y) / 1e7)),
+            place: has_place.then(|| (f64::from(c.x) / 1e7, f64::from(c.y) / 1e7)),
             alt: c.z,
             target: c.target_component,
         };
@@ -106,7 +106,7 @@ impl Link {
 
     fn run_camera(&mut self, vehicle: &mut Vehicle, command: &Command) -> Ack {
         // Older requests have one command id per message.
-        let asked = match command.id {
+        let message_id = match command.id {
             REQUEST_MESSAGE => command.params[0] as u32,
             521 => 259,
             522 => 260,
@@ -114,7 +114,7 @@ impl Link {
             527 => 262,
             _ => return camera::command(vehicle, command.id),
         };
-        match camera::message(vehicle, asked) {
+        match camera::message(vehicle, message_id) {
             Some(message) => {
                 self.send_from(CAMERA, message);
                 Ack::Accepted
@@ -168,7 +168,7 @@ impl Link {
             return Ack::Denied;
         };
         // 0 requests the default interval, a negative number none.
-        let asked = if microseconds == 0.0 {
+        let rate = if microseconds == 0.0 {
             None
         } else if microseconds < 0.0 {
             Some(f64::INFINITY)
@@ -177,7 +177,7 @@ impl Link {
         };
         *stream = Stream {
             due: vehicle.time(),
-            asked,
+            asked: rate,
         };
         Ack::Accepted
     }

@@ -118,8 +118,8 @@ impl Events {
         if ![0, AUTOPILOT].contains(&request.target_component) {
             return Vec::new();
         }
-        let asked = request.last_sequence.wrapping_sub(request.first_sequence);
-        let wanted = (0..=asked)
+        let count = request.last_sequence.wrapping_sub(request.first_sequence);
+        let wanted = (0..=count)
             .take(KEPT)
             .map(|i| request.first_sequence.wrapping_add(i));
         wanted.map(|sequence| self.find(sequence, peer)).collect()
@@ -209,13 +209,13 @@ impl Report {
 
 fn failure(check: &Check) -> EVENT_DATA {
     let modes = modes_where(|mode| check.concerns(mode));
-    let known = event(check.name, check.severity)
+    let event_data = event(check.name, check.severity)
         .with(&modes.to_le_bytes())
         .with(&[check.part]);
     if check.is_numbered() {
-        known.with(&[0]).data
+        event_data.with(&[0]).data
     } else {
-        known.data
+        event_data.data
     }
 }
 

@@ -88,7 +88,7 @@ impl Files {
             return Err(Refusal::Size);
         }
         let named = || metadata::file(vehicle, request.path()).ok_or(Refusal::NoFile);
-        let said = |number: u32| Ok(vec![(0, number.to_le_bytes().to_vec())]);
+        let number_reply = |number: u32| Ok(vec![(0, number.to_le_bytes().to_vec())]);
         match request.code {
             code::NOTHING => Ok(vec![(0, Vec::new())]),
             code::CLOSE if self.open.is_none() => Err(Refusal::NotOpen),
@@ -100,9 +100,9 @@ impl Files {
             code::OPEN => {
                 let file = named()?;
                 self.open = Some(file);
-                said(file.len() as u32)
+                number_reply(file.len() as u32)
             }
-            code::SUM => said(metadata::crc32(named()?)),
+            code::SUM => number_reply(metadata::crc32(named()?)),
             code::READ | code::READ_MANY => {
                 let file = self.open.ok_or(Refusal::NotOpen)?;
                 let rest = file.get(request.offset..).filter(|rest| !rest.is_empty());

@@ -248,15 +248,15 @@ impl Vehicle {
 
     /// Continues the mission with this item.
     pub fn set_mission_item(&mut self, seq: usize) -> Ack {
-        let known = seq < self.mission.items.len() || seq == 0;
-        if known {
+        let exists = seq < self.mission.items.len() || seq == 0;
+        if exists {
             self.mission.current = seq;
             self.mission.arrived = None;
             self.mission.reached = seq.checked_sub(1);
         }
         self.command(
             "set_mission_item",
-            if known { Ack::Accepted } else { Ack::Denied },
+            if exists { Ack::Accepted } else { Ack::Denied },
         )
     }
 
@@ -341,7 +341,7 @@ impl Vehicle {
     /// Detects the loss of the remote control in the air.
     fn watch_sticks(&mut self) {
         let flies = self.armed && self.landed != Landed::OnGround;
-        let heard = std::mem::replace(&mut self.sticks_heard, self.health.rc);
+        let had_sticks = std::mem::replace(&mut self.sticks_heard, self.health.rc);
         if self.health.rc || !flies {
             self.sticks_lost = None;
             return;
@@ -352,10 +352,10 @@ impl Vehicle {
             3 => Mode::Land,
             _ => return,
         };
-        if heard && self.has(Quirk::SticksLostHoldsFirst) {
+        if had_sticks && self.has(Quirk::SticksLostHoldsFirst) {
             self.sticks_lost = Some(self.time);
             self.failsafe(Mode::Hold, "Failsafe activated: entering Hold for 5 seconds");
-        } else if heard || self.sticks_lost.is_some_and(|at| self.time - at > STICKS_HOLD_S) {
+        } else if had_sticks || self.sticks_lost.is_some_and(|at| self.time - at > STICKS_HOLD_S) {
             self.sticks_lost = None;
             self.failsafe(mode, "Failsafe activated: manual control lost");
         }

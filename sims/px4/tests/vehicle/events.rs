@@ -28,13 +28,13 @@ impl Listener {
     }
 
     fn hears(&mut self, seconds: f64) -> Vec<MavMessage> {
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         for _ in 0..(seconds / STEP) as usize {
             self.vehicle.step(STEP);
             self.link.poll(&mut self.vehicle);
-            heard.extend(self.link.take().into_iter().map(|outgoing| outgoing.message));
+            events.extend(self.link.take().into_iter().map(|outgoing| outgoing.message));
         }
-        heard
+        events
     }
 
     fn asks(&mut self, message: MavMessage) -> Vec<MavMessage> {
@@ -274,8 +274,8 @@ fn its_events_say_why_it_would_not_arm() {
         listener.hears(5.0);
         spoil(&mut listener.vehicle);
         listener.hears(5.0);
-        let heard = listener.commands(MavCmd::MAV_CMD_RUN_PREARM_CHECKS, 0.0);
-        let (can_arm, sentences) = report(&heard, &texts, mode);
+        let commands = listener.commands(MavCmd::MAV_CMD_RUN_PREARM_CHECKS, 0.0);
+        let (can_arm, sentences) = report(&commands, &texts, mode);
         assert_eq!(sentences, expected, "{mode:?}");
         assert_eq!(can_arm, expected.is_empty(), "{sentences:?}");
         if listener.vehicle.mode() == mode {
@@ -287,9 +287,9 @@ fn its_events_say_why_it_would_not_arm() {
         .vehicle
         .set_mode(Mode::Hold, px4_sim::log::Cause::Command);
     (listener.vehicle.health, listener.vehicle.battery_pct) = (sound, 12.0);
-    let heard = listener.hears(5.0);
+    let events = listener.hears(5.0);
     assert_eq!(
-        report(&heard, &texts, Mode::Hold),
+        report(&events, &texts, Mode::Hold),
         (true, vec!["Low battery".to_owned()])
     );
 }
@@ -300,23 +300,23 @@ fn it_reports_what_changes_and_nothing_else() {
     assert!(!events(&listener.hears(5.0)).is_empty());
     assert!(events(&listener.hears(30.0)).is_empty());
     // At most every two seconds.
-    let mut heard = Vec::new();
+    let mut replies = Vec::new();
     for _ in 0..10 {
         listener.vehicle.health.mag ^= true;
-        heard.extend(listener.hears(0.1));
+        replies.extend(listener.hears(0.1));
     }
-    heard.extend(listener.hears(10.0));
-    let summaries = events(&heard)
+    replies.extend(listener.hears(10.0));
+    let summaries = events(&replies)
         .into_iter()
         .filter(|event| event.log_levels == 0x88);
-    assert_eq!(summaries.count(), 4, "two reports: {heard:?}");
+    assert_eq!(summaries.count(), 4, "two reports: {replies:?}");
 }
 
 #[test]
 fn events_are_counted_and_told_again() {
     let mut listener = Listener::new(Quirks::all());
-    let heard = listener.hears(10.0);
-    let MavMessage::CURRENT_EVENT_SEQUENCE(count) = heard
+    let replies = listener.hears(10.0);
+    let MavMessage::CURRENT_EVENT_SEQUENCE(count) = replies
         .iter()
         .find(|message| matches!(message, MavMessage::CURRENT_EVENT_SEQUENCE(_)))
         .unwrap()
@@ -328,7 +328,7 @@ fn events_are_counted_and_told_again() {
             .flags
             .contains(MavEventCurrentSequenceFlags::MAV_EVENT_CURRENT_SEQUENCE_FLAGS_RESET)
     );
-    let sent = events(&heard);
+    let sent = events(&replies);
     for (index, event) in sent.iter().enumerate() {
         assert_eq!(event.sequence, count.sequence.wrapping_add(1 + index as u16));
     }

@@ -198,9 +198,15 @@ fn the_pilot_takes_over_and_the_log_knows_who_it_was() {
     pass(&mut vehicle, 8.0);
     assert!(length(vehicle.body().velocity) < 0.9);
     vehicle.failsafe(Mode::Land, "Failsafe activated");
-    let told = modes(&vehicle);
-    assert!(told.contains(&(Mode::Posctl, Cause::Pilot)), "{told:?}");
-    assert!(told.contains(&(Mode::Land, Cause::Failsafe)), "{told:?}");
+    let mode_reports = modes(&vehicle);
+    assert!(
+        mode_reports.contains(&(Mode::Posctl, Cause::Pilot)),
+        "{mode_reports:?}"
+    );
+    assert!(
+        mode_reports.contains(&(Mode::Land, Cause::Failsafe)),
+        "{mode_reports:?}"
+    );
 }
 
 #[test]

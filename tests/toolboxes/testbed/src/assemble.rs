@@ -216,8 +216,8 @@ fn stubborn(context: &Context<Testbed>, motion: &Motion) -> Result<MotionOutput,
     for step in 0..motion.steps {
         let step_takes = Duration::from_millis(motion.step_ms);
         if motion.spin {
-            let begun = Instant::now();
-            while begun.elapsed() < step_takes && !context.host().is_closing() {
+            let start = Instant::now();
+            while start.elapsed() < step_takes && !context.host().is_closing() {
                 std::hint::spin_loop();
             }
         } else {

@@ -133,7 +133,7 @@ mod tests {
     /// Each row: height of home above sea level, the height asked for, the code and a part of the message.
     #[test]
     fn heights_outside_the_band_are_refused_with_what_to_send() {
-        for (amsl, asked, code, part) in [
+        for (amsl, value, code, part) in [
             (488.0, 2.5, "ok", ""),
             (488.0, 27.5, "ok", ""),
             (488.0, 495.0, "altitude_ceiling", "home is at 488 m, send 7"),
@@ -170,18 +170,18 @@ mod tests {
             (488.0, f64::NAN, "not_finite", ""),
             (488.0, f64::INFINITY, "not_finite", ""),
         ] {
-            let found = height("alt_m", asked, BAND, home(amsl));
+            let found = height("alt_m", value, BAND, home(amsl));
             let (found_code, msg) = found.map_or_else(|r| (r.code, r.msg), |_| ("ok", String::new()));
-            assert_eq!(found_code, code, "{asked} over {amsl}: {msg}");
-            assert!(msg.contains(part), "{asked} over {amsl}: {msg}");
+            assert_eq!(found_code, code, "{value} over {amsl}: {msg}");
+            assert!(msg.contains(part), "{value} over {amsl}: {msg}");
             let hints = msg.contains("sea level");
-            assert_eq!(hints, part.contains("send"), "{asked} over {amsl}: {msg}");
+            assert_eq!(hints, part.contains("send"), "{value} over {amsl}: {msg}");
         }
     }
 
     #[test]
     fn a_place_in_metres_down_is_refused_alike() {
-        for (asked, code, part) in [
+        for (value, code, part) in [
             (-5.0, "ok", ""),
             (-27.0, "ok", ""),
             (-28.0, "altitude_ceiling", "expected -27.0 to -0.8"),
@@ -191,10 +191,10 @@ mod tests {
             (495.0, "altitude_ceiling", "send -7"),
             (1e300, "out_of_range", "1e300"),
         ] {
-            let found = down(asked, BAND, home(488.0));
+            let found = down(value, BAND, home(488.0));
             let (found_code, msg) = found.map_or_else(|r| (r.code, r.msg), |_| ("ok", String::new()));
-            assert_eq!(found_code, code, "{asked}: {msg}");
-            assert!(msg.contains(part), "{asked}: {msg}");
+            assert_eq!(found_code, code, "{value}: {msg}");
+            assert!(msg.contains(part), "{value}: {msg}");
         }
     }
 
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn headings_are_taken_modulo_a_turn_and_never_clamped() {
-        for (asked, expected) in [
+        for (value, expected) in [
             (0.0, Ok(0.0)),
             (90.0, Ok(90.0)),
             (187.3, Ok(-172.7)),
@@ -261,10 +261,10 @@ mod tests {
             (f64::NAN, Err("not_finite")),
             (f64::NEG_INFINITY, Err("not_finite")),
         ] {
-            let found = heading("deg", asked).map_err(|refusal| refusal.code);
+            let found = heading("deg", value).map_err(|refusal| refusal.code);
             match (found, expected) {
-                (Ok(found), Ok(expected)) => assert!((found - expected).abs() < 1e-9, "{asked}: {found}"),
-                (found, expected) => assert_eq!(found, expected, "{asked}"),
+                (Ok(found), Ok(expected)) => assert!((found - expected).abs() < 1e-9, "{value}: {found}"),
+                (found, expected) => assert_eq!(found, expected, "{value}"),
             }
         }
     }

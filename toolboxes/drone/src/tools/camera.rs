@@ -76,7 +76,7 @@ pub(crate) async fn stop_video(call: &Call, _: &Row, _: NoArgs) -> Outcome {
 async fn recording(call: &Call, wanted: bool) -> Outcome {
     let acknowledged = Instant::now();
     let mut reported = None;
-    let shown = call
+    let report = call
         .wait(call.vehicle.clock.vehicle(VIDEO), |heard| {
             // An earlier report says nothing about this command.
             reported = heard
@@ -91,7 +91,7 @@ async fn recording(call: &Call, wanted: bool) -> Outcome {
     } else {
         ("not recording any more", "it is still recording")
     };
-    match (shown, reported) {
+    match (report, reported) {
         (Some(()), _) => Ok(Reply::done(done)),
         (None, Some(_)) => refuse(
             "unconfirmed",

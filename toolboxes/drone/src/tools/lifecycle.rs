@@ -22,10 +22,10 @@ pub(crate) async fn arm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     // A vehicle that is armed in an autonomous mode takes off at once: another party may have requested a take-off, and
     // mavsdk_server repeats an old setpoint while the mode is offboard. A manual mode is left only where the vehicle
     // does not arm in it.
-    let heard = call.vehicle.telemetry();
-    let armable = heard.health.is_some_and(|health| health.armable);
+    let telemetry = call.vehicle.telemetry();
+    let armable = telemetry.health.is_some_and(|health| health.armable);
     let stays = |mode: Mode| mode.is_calm() || mode.is_manual() && armable;
-    if !heard.mode.is_some_and(stays) {
+    if !telemetry.mode.is_some_and(stays) {
         call.change_mode(Command::Hold, 3).await?;
     }
     let words = call.vehicle.telemetry().texts_so_far;
@@ -38,8 +38,8 @@ pub(crate) async fn arm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
         match call.send(Command::Arm).await {
             Ok(()) => {
                 let armed = call
-                    .wait(Duration::from_secs(3), |heard| {
-                        (heard.armed == Some(true)).then_some(())
+                    .wait(Duration::from_secs(3), |telemetry| {
+                        (telemetry.armed == Some(true)).then_some(())
                     })
                     .await?;
                 if armed.is_some() {
@@ -84,9 +84,9 @@ pub(crate) async fn disarm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
 /// Disarms a vehicle that stands with its motors on, unless another party has taken over. Best effort: the caller
 /// reports an error already, and PX4 disarms by itself 10 s after arming.
 pub(crate) async fn disarm_standing(call: &Call) {
-    let heard = call.vehicle.telemetry();
-    if heard.armed == Some(true) && heard.on_ground() && call.vehicle.overridden().is_none() {
-        let words = heard.texts_so_far;
+    let telemetry = call.vehicle.telemetry();
+    if telemetry.armed == Some(true) && telemetry.on_ground() && call.vehicle.overridden().is_none() {
+        let words = telemetry.texts_so_far;
         if call.send(Command::Disarm).await.is_ok() {
             let _ = disarmed(call, Duration::from_secs(5), words).await;
         }
@@ -119,7 +119,7 @@ pub(crate) struct TakeoffArgs {
 
 pub(crate) async fn takeoff(call: &Call, row: &Row, args: TakeoffArgs) -> Outcome {
     let mut adjusted = Vec::new();
-    let asked = row.number("alt_m", args.alt_m, &mut Vec::new())?;
+    let altitude = row.number("alt_m", args.alt_m, &mut Vec::new())?;
     let vehicle = &call.vehicle;
     let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
     let (Some(pose), Some(home)) = (facts.pose, facts.home) else {
@@ -134,7 +134,7 @@ pub(crate) async fn takeoff(call: &Call, row: &Row, args: TakeoffArgs) -> Outcom
             guard::height("alt_m", args.alt_m, (band.min, band.max), home),
         )?;
     }
-    let up = [pose.ned[0], pose.ned[1], home.down_m - asked];
+    let up = [pose.ned[0], pose.ned[1], home.down_m - altitude];
     let leg = Leg::new(up, up, Pace::TAKEOFF);
     call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &leg))?;
     let alt_m = band.apply(args.alt_m, &mut adjusted)?;
@@ -206,13 +206,13 @@ async fn rise(call: &Call, from: f64, alt_m: f64, words: u64) -> Result<f64, Ref
 }
 
 pub(crate) async fn land(call: &Call, _: &Row, _: NoArgs) -> Outcome {
-    let heard = call.vehicle.telemetry();
-    if heard.on_ground() && heard.armed == Some(false) {
+    let telemetry = call.vehicle.telemetry();
+    if telemetry.on_ground() && telemetry.armed == Some(false) {
         return Ok(Reply::done("already on the ground and disarmed"));
     }
-    let words = heard.texts_so_far;
+    let words = telemetry.texts_so_far;
     call.change_mode(Command::Land, 3).await?;
-    let height = heard.pose().map_or(30.0, |pose| pose.alt_m.max(0.0));
+    let height = telemetry.pose().map_or(30.0, |pose| pose.alt_m.max(0.0));
     down(call, Duration::from_secs_f64(30.0 + height / 0.5), height, words).await
 }
 
@@ -252,10 +252,10 @@ async fn down(call: &Call, within: Duration, height: f64, words: u64) -> Outcome
 }
 
 pub(crate) async fn rtl(call: &Call, _: &Row, _: NoArgs) -> Outcome {
-    let heard = call.vehicle.telemetry();
-    let words = heard.texts_so_far;
+    let telemetry = call.vehicle.telemetry();
+    let words = telemetry.texts_so_far;
     call.change_mode(Command::Return, 3).await?;
-    let (away, height) = match (heard.pose(), heard.home) {
+    let (away, height) = match (telemetry.pose(), telemetry.home) {
         (Some(pose), Some(home)) => (
             (pose.ned[0] - home.north_m).hypot(pose.ned[1] - home.east_m),
             pose.alt_m.max(30.0),
@@ -264,7 +264,7 @@ pub(crate) async fn rtl(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     };
     let within = Duration::from_secs_f64(60.0 + away / 3.0 + 2.0 * height / 0.7);
     let down = down(call, within, height, words).await?;
-    came_home(&call.vehicle.telemetry(), heard.launch, down)
+    came_home(&call.vehicle.telemetry(), telemetry.launch, down)
 }
 
 /// Checks that the vehicle landed near its take-off point: a failsafe may land it elsewhere, and PX4 may have rally

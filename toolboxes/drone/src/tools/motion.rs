@@ -102,12 +102,16 @@ pub(super) async fn turn(call: &Call, deg: f64) -> Outcome {
 
 /// Counts a turn: in full when it was made, otherwise as far as telemetry shows it.
 fn count_turn(call: &Call, from: f64, deg: f64, made: bool) {
-    let shown = call
+    let turned_deg = call
         .vehicle
         .telemetry()
         .pose()
         .map_or(deg.abs(), |pose| wrap_deg(pose.yaw_deg - from).abs());
-    let turned = if made { deg.abs() } else { shown.min(deg.abs()) };
+    let turned = if made {
+        deg.abs()
+    } else {
+        turned_deg.min(deg.abs())
+    };
     call.vehicle.change_flight(|flight| flight.turned(turned));
 }
 
@@ -271,10 +275,10 @@ pub(crate) async fn hold(call: &Call, row: &Row, args: HoldArgs) -> Outcome {
 }
 
 async fn hold_for(call: &Call, ms: f64) -> Outcome {
-    let heard = call.vehicle.telemetry();
+    let telemetry = call.vehicle.telemetry();
     // A command that changes nothing could still take the vehicle from a pilot who takes over right now.
-    if !call.keeps_holding(&heard)? {
-        let flies_in_hold = call.vehicle.flies_in_hold(&heard);
+    if !call.keeps_holding(&telemetry)? {
+        let flies_in_hold = call.vehicle.flies_in_hold(&telemetry);
         // Leaves offboard control, too: Hold needs no further setpoints.
         call.change_mode(Command::Hold, 3).await?;
         if flies_in_hold && let Some(stop) = call.vehicle.stop_here() {
@@ -283,8 +287,8 @@ async fn hold_for(call: &Call, ms: f64) -> Outcome {
     }
     call.pause(Duration::from_secs_f64(ms / 1000.0)).await?;
     let slow = call
-        .wait(COMES_TO_REST, |heard| {
-            (heard.pose()?.speed() < HELD_MPS).then_some(())
+        .wait(COMES_TO_REST, |telemetry| {
+            (telemetry.pose()?.speed() < HELD_MPS).then_some(())
         })
         .await?;
     let mode = call.vehicle.telemetry().mode;

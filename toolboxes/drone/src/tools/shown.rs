@@ -33,18 +33,18 @@ const PLAIN: [&str; 18] = [
 /// The patch of a tool's arguments for [`Tool::for_models`].
 pub(crate) fn for_models(entry: &Entry, vehicles: &[&str], limits: &Limits) -> Object {
     let mut patch = Object::new();
-    let known = &entry.argument_schema["properties"];
+    let properties = &entry.argument_schema["properties"];
     for range in entry.row.ranges {
-        let Some(text) = known.get(range.arg).map(|known| &known["description"]) else {
+        let Some(text) = properties.get(range.arg).map(|property| &property["description"]) else {
             continue;
         };
-        let mut shown = bounds(range.min, range.max);
+        let mut limits = bounds(range.min, range.max);
         // Once is enough.
-        let ending = format!(", {} to {}.", shown["minimum"], shown["maximum"]);
+        let ending = format!(", {} to {}.", limits["minimum"], limits["maximum"]);
         if let Some(short) = text.as_str().and_then(|text| text.strip_suffix(&ending)) {
-            shown["description"] = json!(format!("{short}."));
+            limits["description"] = json!(format!("{short}."));
         }
-        patch.insert(range.arg.to_owned(), shown);
+        patch.insert(range.arg.to_owned(), limits);
     }
     let (lowest, highest) = (limits.min_alt_m, limits.max_alt_m);
     let around = bounds(-limits.local_radius_m, limits.local_radius_m);
@@ -85,9 +85,9 @@ pub(crate) fn for_models(entry: &Entry, vehicles: &[&str], limits: &Limits) -> O
             (_, more) => _ = patch.insert(arg.to_owned(), more),
         }
     }
-    for arg in PLAIN.iter().filter(|arg| known.get(**arg).is_some()) {
-        let shown = patch.entry(*arg).or_insert_with(|| json!({}));
-        shown["description"] = Value::Null;
+    for arg in PLAIN.iter().filter(|arg| properties.get(**arg).is_some()) {
+        let property = patch.entry(*arg).or_insert_with(|| json!({}));
+        property["description"] = Value::Null;
     }
     let vehicle = match vehicles {
         [] | [_] => Value::Null,
@@ -150,10 +150,10 @@ mod tests {
                     "output_schema": entry.output_schema, "for_models": for_models(entry, vehicles, &limits),
                 }))
                 .unwrap();
-                let shown = tool.shown_arguments();
-                unbounded(entry.row.tool, &shown, &mut missing);
-                numbers += shown.to_string().matches("\"minimum\"").count();
-                let vehicle = &shown["properties"][VEHICLE];
+                let arguments = tool.shown_arguments();
+                unbounded(entry.row.tool, &arguments, &mut missing);
+                numbers += arguments.to_string().matches("\"minimum\"").count();
+                let vehicle = &arguments["properties"][VEHICLE];
                 assert_eq!(
                     vehicle["enum"].is_array(),
                     is_shown,

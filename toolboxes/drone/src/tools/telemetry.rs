@@ -14,9 +14,9 @@ const UNHEARD: &str = "the vehicle has not reported its health yet";
 const LOG_CHARS: usize = 2000;
 
 pub(crate) async fn vehicle_health(call: &Call, _: &Row, _: NoArgs) -> Outcome {
-    let (facts, heard) = (call.vehicle.facts(), call.vehicle.telemetry());
+    let (facts, telemetry) = (call.vehicle.facts(), call.vehicle.telemetry());
     let health = facts.health.unwrap_or_default();
-    let texts: Vec<String> = heard
+    let texts: Vec<String> = telemetry
         .texts
         .iter()
         .rev()
@@ -85,10 +85,10 @@ pub(crate) async fn battery_status(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     let Some(battery) = call.vehicle.battery() else {
         return refuse("no_battery_data", "the battery's charge is not known");
     };
-    let known = |value: f64| value.is_finite().then_some(value);
+    let finite = |value: f64| value.is_finite().then_some(value);
     Ok(Reply::done(format!("{:.0} %", battery.pct))
-        .with("pct", known(battery.pct))
-        .with("voltage_v", known(battery.voltage_v))
+        .with("pct", finite(battery.pct))
+        .with("voltage_v", finite(battery.voltage_v))
         .with("remaining_m", battery.remaining_s.map(|seconds| seconds / 60.0))
         .with("remaining_min", battery.remaining_s.map(|seconds| seconds / 60.0)))
 }

@@ -55,8 +55,9 @@ impl Vehicle {
     /// Safe.
     pub(crate) async fn wait_awake(&self, at_most: Duration) {
         self.wait_link(at_most).await;
-        let mut heard = self.heard.subscribe();
-        let well = heard.wait_for(|heard| heard.health.is_some_and(|health| health.missing().is_empty()));
+        let mut reports = self.heard.subscribe();
+        let well =
+            reports.wait_for(|telemetry| telemetry.health.is_some_and(|health| health.missing().is_empty()));
         if self.link() == Link::Up {
             // After a timeout the caller's guards name what is missing.
             let _ = tokio::time::timeout(at_most.min(WELL), well).await;
@@ -71,8 +72,8 @@ impl Vehicle {
         loop {
             tokio::time::sleep(LOOK).await;
             let stands = self.link() == Link::Up && {
-                let heard = self.heard.borrow();
-                heard.link_ok() && heard.on_ground() && !heard.may_move()
+                let telemetry = self.heard.borrow();
+                telemetry.link_ok() && telemetry.on_ground() && !telemetry.may_move()
             };
             if self.config.backend == Backend::Px4Sim && stands && self.attention.fall_asleep() {
                 return;

@@ -68,7 +68,7 @@ impl Vehicle {
     }
 
     fn begin_brake(self: &Arc<Self>, emergency: bool) -> Braked {
-        let heard = self.telemetry();
+        let telemetry = self.telemetry();
         let (flight, brake, open) = {
             let mut control = lock(&self.control);
             control.latched |= emergency;
@@ -89,14 +89,14 @@ impl Vehicle {
             ) {
                 return Braked::Nothing("it is not under our control");
             }
-            let idle = !heard.may_move() && !self.open_commands.borrow().any()
-                || heard.armed.is_none() && heard.heard.is_none();
+            let idle = !telemetry.may_move() && !self.open_commands.borrow().any()
+                || telemetry.armed.is_none() && telemetry.heard.is_none();
             if idle {
                 return Braked::Nothing("it does not move");
             }
             let flight = Flight {
-                offboard: control.is_offboard() || heard.mode == Some(Mode::Offboard),
-                reposition: self.flies_in_hold(&heard),
+                offboard: control.is_offboard() || telemetry.mode == Some(Mode::Offboard),
+                reposition: self.flies_in_hold(&telemetry),
                 stubborn: false,
             };
             let rest = self.resting_mode(emergency);
@@ -118,7 +118,7 @@ impl Vehicle {
             };
             (flight, brake, OpenCommand::of_brake(&self.open_commands, rest))
         };
-        *lock(&self.braked_at_mps) = heard.pose().map(|pose| pose.speed());
+        *lock(&self.braked_at_mps) = telemetry.pose().map(|pose| pose.speed());
         let channel = self.channel();
         let reachable = channel.is_some();
         let (acknowledge, acknowledgement) = oneshot::channel();
@@ -188,7 +188,7 @@ impl Vehicle {
         let mut repeats = 0;
         let mut acknowledged = flight.stubborn;
         // How many earlier commands were open when the brake was last sent.
-        let mut known = brake.earlier;
+        let mut earlier = brake.earlier;
         let mut commands = self.open_commands.subscribe();
         loop {
             if !self.is_heard() {
@@ -197,18 +197,18 @@ impl Vehicle {
                 (repeats, flight.stubborn, acknowledged) = (0, false, false);
                 // Once it has reported its mode, a takeover would be known, and it is braked at once.
                 let reported = self.hear_mode(Effect::Motion).await.is_ok();
-                known = self.earlier(brake) + usize::from(reported);
+                earlier = self.earlier(brake) + usize::from(reported);
             }
             if self.superseded(brake) || self.knows_better(brake) {
                 return None;
             }
-            if acknowledged && known == 0 {
+            if acknowledged && earlier == 0 {
                 drop(open.take());
             }
             let seen = tokio::select! {
                 biased;
                 () = self.superseding(brake) => return None,
-                _ = commands.wait_for(|open| open.before(brake.before) < known) => None,
+                _ = commands.wait_for(|open| open.before(brake.before) < earlier) => None,
                 seen = self.watch_rest(brake.rest) => Some(seen),
             };
             let again = match seen {
@@ -218,13 +218,13 @@ impl Vehicle {
                     true
                 }
                 // A command that ends this rest may be on its way.
-                Some(BrakeObservation::Rest) if known > 0 => false,
+                Some(BrakeObservation::Rest) if earlier > 0 => false,
                 Some(BrakeObservation::Rest) if acknowledged || repeats == REPEATS => {
                     self.arrived();
                     return Some(began);
                 }
                 Some(BrakeObservation::Slowing) => false,
-                Some(BrakeObservation::Flying) if repeats == REPEATS && known == 0 => {
+                Some(BrakeObservation::Flying) if repeats == REPEATS && earlier == 0 => {
                     tracing::error!(vehicle = self.id, "the brake has no effect");
                     return Some(began);
                 }
@@ -243,7 +243,7 @@ impl Vehicle {
                     // No command has arrived so far.
                     began = tokio::time::Instant::now();
                 }
-                known = self.earlier(brake);
+                earlier = self.earlier(brake);
                 let again = self.command_rest(channel, brake.number, brake.rest, flight).await;
                 tracing::warn!(vehicle = self.id, ?again, "the brake was repeated");
                 self.log.write(
@@ -254,7 +254,7 @@ impl Vehicle {
                 acknowledged = again.is_ok();
             }
             let stable = self.clock.since(began) >= STABLE_WITHIN && self.is_heard();
-            if brake.emergency && known == 0 && stable {
+            if brake.emergency && earlier == 0 && stable {
                 return Some(began);
             }
         }
@@ -314,8 +314,8 @@ impl Vehicle {
                 return;
             }
         }
-        let heard = self.telemetry();
-        if heard.armed == Some(false) || heard.on_ground() || self.overridden().is_some() {
+        let telemetry = self.telemetry();
+        if telemetry.armed == Some(false) || telemetry.on_ground() || self.overridden().is_some() {
             return;
         }
         // A call since then has priority: land, rtl, or motion after an operator lifted the latch.

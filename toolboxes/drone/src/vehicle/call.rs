@@ -177,9 +177,9 @@ impl Call {
         mut look: impl FnMut(&Telemetry) -> Option<R>,
     ) -> Result<Option<R>, Refusal> {
         let until = self.vehicle.clock.after(at_most);
-        let mut heard = self.vehicle.heard.subscribe();
+        let mut reports = self.vehicle.heard.subscribe();
         loop {
-            if let Some(found) = look(&heard.borrow_and_update()) {
+            if let Some(found) = look(&reports.borrow_and_update()) {
                 return Ok(Some(found));
             }
             // Checks regularly even without a message: a lost link sends none.
@@ -188,7 +188,7 @@ impl Call {
                 biased;
                 why = self.right.withdrawn() => return Err(ended(&why)),
                 () = tokio::time::sleep_until(until) => return Ok(None),
-                _ = heard.changed() => {}
+                _ = reports.changed() => {}
                 () = tick => {}
             }
             self.heard_still()?;
@@ -259,12 +259,12 @@ impl Call {
                 }
                 Err(refusal) => return Err(refusal),
             }
-            let shown = self
+            let report = self
                 .wait(Duration::from_millis(2500), |heard| {
                     (heard.mode == Some(mode)).then_some(())
                 })
                 .await?;
-            if shown.is_some() {
+            if report.is_some() {
                 return Ok(());
             }
         }

@@ -287,15 +287,15 @@ async fn serve(
         Ok(false) => return watch_untrusted(vehicle, channel).await,
         Err(broken) => return broken,
     }
-    let mut heard = JoinSet::new();
-    streams::listen(vehicle, &channel, &mut heard);
+    let mut reports = JoinSet::new();
+    streams::listen(vehicle, &channel, &mut reports);
     if let Some(scene) = scene {
-        heard.spawn(follow_file(Arc::clone(vehicle), scene));
+        reports.spawn(follow_file(Arc::clone(vehicle), scene));
     }
-    heard.spawn(watch(Arc::clone(vehicle), channel, expected));
+    reports.spawn(watch(Arc::clone(vehicle), channel, expected));
     // When one stream ends the others end too: the server has gone.
     loop {
-        match heard.join_next().await {
+        match reports.join_next().await {
             Some(Ok(Some(why))) => return Broken::Lost(why),
             Some(Err(error)) => return Broken::Lost(format!("a telemetry task: {error}")),
             Some(Ok(None)) => {}
@@ -394,8 +394,8 @@ async fn watch(vehicle: Arc<Vehicle>, channel: Channel, expected: Expected) -> O
     preparing.spawn(prepare::prepare(Arc::clone(&vehicle), channel.clone()));
     loop {
         let (link_ok, restarted) = {
-            let heard = vehicle.heard.borrow();
-            (heard.link_ok(), heard.boots != boots)
+            let telemetry = vehicle.heard.borrow();
+            (telemetry.link_ok(), telemetry.boots != boots)
         };
         match (vehicle.link(), link_ok) {
             (Link::Up, true) if restarted => lose(&vehicle, &expected, "the vehicle has restarted"),

@@ -61,16 +61,16 @@ impl Vehicle {
     /// # Cancel safety
     /// Safe.
     pub(crate) async fn hear_mode(&self, effect: Effect) -> Result<(), Refusal> {
-        let asked = Instant::now();
+        let start = Instant::now();
         let motion = effect == Effect::Motion;
-        let waited = lock(&self.mode_unanswered).is_some_and(|at| at + UNANSWERED > asked);
+        let waited = lock(&self.mode_unanswered).is_some_and(|at| at + UNANSWERED > start);
         // Without a link the guards refuse.
         if waited && !motion || !self.is_heard() {
             return Ok(());
         }
         let waits = if motion { MOTION_WAITS } else { SAFE_WAITS };
-        let mut heard = self.heard.subscribe();
-        let reported = heard.wait_for(|heard| heard.mode_at.is_some_and(|at| at >= asked));
+        let mut reports = self.heard.subscribe();
+        let reported = reports.wait_for(|telemetry| telemetry.mode_at.is_some_and(|at| at >= start));
         let reported = after(self.request_mode(self.channel()), reported);
         // mavsdk_server and the radio run in real time; a simulation may be slower.
         let reported = tokio::time::timeout(waits.max(self.clock.wall(waits)), reported).await;
@@ -116,15 +116,15 @@ impl Vehicle {
         open: Option<OpenCommand>,
     ) -> Result<(), Trouble> {
         let (vehicle, unanswered, limit) = (Arc::clone(self), command.unanswered(), command.limit());
-        let asked = command.takes_control().then(|| channel.clone());
-        let mut answered =
-            Box::pin(async move { after(vehicle.request_mode(asked), command.answered(channel)).await });
-        if let Ok(done) = tokio::time::timeout(limit, &mut answered).await {
+        let taken_over = command.takes_control().then(|| channel.clone());
+        let mut answer =
+            Box::pin(async move { after(vehicle.request_mode(taken_over), command.answered(channel)).await });
+        if let Ok(done) = tokio::time::timeout(limit, &mut answer).await {
             return done;
         }
         self.spawn(async move {
-            let answered = tokio::time::timeout(OUTLASTS, answered).await;
-            tracing::debug!(?answered, "the answer to a command came late, or never");
+            let answer = tokio::time::timeout(OUTLASTS, answer).await;
+            tracing::debug!(?answer, "the answer to a command came late, or never");
             drop(open);
         });
         Err(unanswered)
@@ -159,10 +159,10 @@ impl Vehicle {
         let quiet = open.wait_for(|open| !open.leads());
         let _ = tokio::time::timeout_at(until, quiet).await.is_ok();
         let Some(channel) = self.channel() else { return };
-        let asked = Instant::now();
+        let start = Instant::now();
         self.request_mode(Some(channel.clone())).await;
-        let mut heard = self.heard.subscribe();
-        let reported = heard.wait_for(|heard| heard.mode_at.is_some_and(|at| at >= asked));
+        let mut reports = self.heard.subscribe();
+        let reported = reports.wait_for(|telemetry| telemetry.mode_at.is_some_and(|at| at >= start));
         // Without an answer to that request, what was heard last counts.
         let _ = tokio::time::timeout_at(until, reported).await.is_ok();
         let ended = self.heard.borrow().mode;

@@ -76,16 +76,16 @@ async fn stop(
     channel: Channel,
     braking: Braking,
 ) -> Result<(), String> {
-    let mut asked =
+    let mut request =
         json!({"vehicle": story.id, "emergency": true, "asked_by": "the end of the process that flew it"});
     if let Some(why) = seen.leave_alone() {
         tracing::info!(vehicle = story.id, why, "no commands are sent to the vehicle");
-        asked["nothing_sent"] = json!(why);
-        story.log_line("brake", asked);
+        request["nothing_sent"] = json!(why);
+        story.log_line("brake", request);
         return Ok(());
     }
-    asked["brake"] = json!(1);
-    story.log_line("brake", asked);
+    request["brake"] = json!(1);
+    story.log_line("brake", request);
     let zero = async {
         if seen.mode.is_none_or(|mode| mode == Mode::Offboard) {
             // Fails when offboard control is not active; only Hold counts.

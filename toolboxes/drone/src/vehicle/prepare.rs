@@ -28,11 +28,12 @@ const TRIES: u32 = 5;
 /// Sends the settings. Failures are not errors: every guard works without them.
 pub(super) async fn prepare(vehicle: Arc<Vehicle>, channel: Channel) -> Option<String> {
     rates(channel.clone()).await;
-    let mut heard = vehicle.heard.subscribe();
-    let standing =
-        |heard: &Telemetry| heard.armed == Some(false) && heard.home.is_some() && heard.health.is_some();
+    let mut reports = vehicle.heard.subscribe();
+    let standing = |telemetry: &Telemetry| {
+        telemetry.armed == Some(false) && telemetry.home.is_some() && telemetry.health.is_some()
+    };
     // A vehicle found in the air gets them after its landing.
-    if heard.wait_for(standing).await.is_err() {
+    if reports.wait_for(standing).await.is_err() {
         return None;
     }
     let limits = &vehicle.config.flight_limits;

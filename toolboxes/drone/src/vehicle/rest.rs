@@ -245,11 +245,11 @@ impl Vehicle {
             heard.armed == Some(false) || heard.mode == Some(rest) && (slow || rest == Mode::Land)
         };
         let before = self.speed();
-        let mut heard = self.heard.subscribe();
-        let shown = tokio::time::timeout(self.clock.wall(WATCH), heard.wait_for(at_rest))
+        let mut reports = self.heard.subscribe();
+        let is_shown = tokio::time::timeout(self.clock.wall(WATCH), reports.wait_for(at_rest))
             .await
             .is_ok();
-        if shown {
+        if is_shown {
             self.clock.sleep(STAY).await;
             if at_rest(&self.heard.borrow()) {
                 return BrakeObservation::Rest;
@@ -268,15 +268,15 @@ impl Vehicle {
 
     /// Whether telemetry shows that a stop takes effect.
     pub(crate) fn resting(&self) -> Resting {
-        let heard = self.telemetry();
+        let telemetry = self.telemetry();
         // What ends a rest may still be on its way.
         let open = self.open_commands.borrow().leads();
-        if heard.heard.is_none() || !heard.may_move() && !open {
+        if telemetry.heard.is_none() || !telemetry.may_move() && !open {
             return Resting::Yes;
         }
-        let pose = heard.pose();
-        match (heard.mode, pose) {
-            _ if !heard.link_ok() || open => {}
+        let pose = telemetry.pose();
+        match (telemetry.mode, pose) {
+            _ if !telemetry.link_ok() || open => {}
             (Some(Mode::Land), _) => return Resting::Yes,
             (Some(Mode::Hold), Some(pose)) if pose.speed() < SLOW_MPS => return Resting::Yes,
             (Some(Mode::Hold), Some(pose)) => {
@@ -314,12 +314,13 @@ impl Vehicle {
                 continue;
             }
             heard_for += LOOKS;
-            let heard = self.telemetry();
-            let pose = heard.pose();
+            let telemetry = self.telemetry();
+            let pose = telemetry.pose();
             let open = self.open_commands.borrow().leads();
-            let slow =
-                !open && heard.mode == Some(brake.rest) && pose.is_some_and(|pose| pose.speed() < SLOW_MPS);
-            let stands = !open && (heard.armed == Some(false) || heard.on_ground());
+            let slow = !open
+                && telemetry.mode == Some(brake.rest)
+                && pose.is_some_and(|pose| pose.speed() < SLOW_MPS);
+            let stands = !open && (telemetry.armed == Some(false) || telemetry.on_ground());
             slow_for = if slow && brake.rest == Mode::Hold {
                 slow_for + LOOKS
             } else {
@@ -332,7 +333,7 @@ impl Vehicle {
             let moved_m = from.zip(pose).map(|(from, pose)| distance(from, pose.ned));
             let round = |value: f64| (value * 10.0).round() / 10.0;
             let report = ovos_toolbox_sdk::serde_json::json!({
-                "vehicle": self.id, "brake": brake.number, "emergency": brake.emergency, "mode": heard.mode,
+                "vehicle": self.id, "brake": brake.number, "emergency": brake.emergency, "mode": telemetry.mode,
                 "after_s": round(self.clock.since(began).as_secs_f64()), "moved_m": moved_m.map(round),
                 "speed_mps": pose.map(|pose| round(pose.speed())),
             });

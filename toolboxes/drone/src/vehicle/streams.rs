@@ -315,10 +315,10 @@ async fn camera_heard(vehicle: &Arc<Vehicle>, channel: &Channel) -> Result<(), S
         message_name: "HEARTBEAT".to_string(),
     };
     let failed = |status: &tonic::Status| format!("subscribe_message: {}", status.message());
-    let asked = MavlinkDirectServiceClient::new(channel.clone())
+    let request = MavlinkDirectServiceClient::new(channel.clone())
         .subscribe_message(request)
         .await;
-    let mut stream = match asked {
+    let mut stream = match request {
         Ok(stream) => stream.into_inner(),
         // An older server has no such subscription; PX4 also keeps its type as a parameter.
         Err(status) if status.code() == tonic::Code::Unimplemented => {

@@ -242,9 +242,10 @@ impl Vehicle {
         let settled = link.wait_for(|link| !matches!(link, Link::Connecting(_) | Link::Asleep));
         // After a timeout the caller checks the state of the link.
         let _ = tokio::time::timeout(at_most, settled).await;
-        let mut heard = self.heard.subscribe();
-        let ready =
-            heard.wait_for(|heard| heard.mode.is_some() && heard.pose().is_some() && heard.health.is_some());
+        let mut reports = self.heard.subscribe();
+        let ready = reports.wait_for(|telemetry| {
+            telemetry.mode.is_some() && telemetry.pose().is_some() && telemetry.health.is_some()
+        });
         if *self.link.borrow() == Link::Up {
             let _ = tokio::time::timeout(at_most.min(Duration::from_secs(3)), ready).await;
         }
@@ -252,7 +253,7 @@ impl Vehicle {
 
     /// A snapshot of the facts.
     pub(crate) fn facts(&self) -> Facts {
-        let heard = self.heard.borrow();
+        let telemetry = self.heard.borrow();
         let link = self.link.borrow();
         let flight = lock(&self.flight);
         let trusted = match &*link {
@@ -263,39 +264,41 @@ impl Vehicle {
         };
         Facts {
             trusted,
-            link_ok: *link == Link::Up && heard.link_ok(),
+            link_ok: *link == Link::Up && telemetry.link_ok(),
             overridden: lock(&self.control).overridden().cloned(),
-            kind: heard.kind,
-            pose: heard.pose(),
-            armed: heard.armed,
-            in_air: heard.in_air,
-            landed: heard.landed,
-            mode: heard.mode,
-            health: heard.health,
-            checks: heard.checks.clone(),
-            battery_pct: heard
+            kind: telemetry.kind,
+            pose: telemetry.pose(),
+            armed: telemetry.armed,
+            in_air: telemetry.in_air,
+            landed: telemetry.landed,
+            mode: telemetry.mode,
+            health: telemetry.health,
+            checks: telemetry.checks.clone(),
+            battery_pct: telemetry
                 .battery(self.battery_age())
                 .map(|battery| battery.pct)
                 .filter(|pct| pct.is_finite()),
-            home: heard.home,
+            home: telemetry.home,
             free_ahead_m: self.scene.free(Side::Ahead),
             free_behind_m: self.scene.free(Side::Behind),
             vision: self.scene.detections().map(drop),
-            camera: heard.camera,
+            camera: telemetry.camera,
             rotation_accum_deg: flight.rotation_accum_deg,
             forward_accum_m: flight.forward_accum_m,
             flight_rotation_deg: flight.flight_rotation_deg,
             flight_forward_m: flight.flight_forward_m,
-            last_text: heard.last_words(),
-            last_warning: heard.last_warning(),
+            last_text: telemetry.last_words(),
+            last_warning: telemetry.last_warning(),
             caller: Caller::default(),
         }
     }
 
     /// The battery with the lowest charge, while telemetry arrives.
     pub(crate) fn battery(&self) -> Option<Battery> {
-        let heard = self.heard.borrow();
-        heard.battery(self.battery_age()).filter(|_| heard.link_ok())
+        let telemetry = self.heard.borrow();
+        telemetry
+            .battery(self.battery_age())
+            .filter(|_| telemetry.link_ok())
     }
 
     /// Greatest age of a battery's charge; longer for a simulation slower than real time.
@@ -335,10 +338,10 @@ impl Vehicle {
     /// # Errors
     /// A pilot is still flying.
     pub(crate) fn resume(&self) -> Result<(), String> {
-        let heard = self.telemetry();
-        if let Some(mode) = heard.pilots_mode()
-            && heard.link_ok()
-            && heard.in_air == Some(true)
+        let telemetry = self.telemetry();
+        if let Some(mode) = telemetry.pilots_mode()
+            && telemetry.link_ok()
+            && telemetry.in_air == Some(true)
         {
             return Err(format!(
                 "{}: a pilot flies it (mode {}): land it, or hand it over with the mode switch or the tool hold",
@@ -406,8 +409,8 @@ impl Vehicle {
     /// # Cancel safety
     /// Safe.
     pub(crate) async fn takeover_named(&self) {
-        let mut heard = self.heard.subscribe();
-        let named = heard.wait_for(|_| !lock(&self.control).is_unsure());
+        let mut reports = self.heard.subscribe();
+        let named = reports.wait_for(|_| !lock(&self.control).is_unsure());
         let named = tokio::time::timeout(NAMED, named).await.is_ok();
         if !named {
             lock(&self.control).stop_waiting();

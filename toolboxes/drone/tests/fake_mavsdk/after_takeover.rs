@@ -88,12 +88,12 @@ fn a_pilot_of_one_vehicle_does_not_end_the_landing_of_another() {
             pilot(&mut one.fake.lock());
             // The takeover is noticed within a second; then the service stops the whole toolbox.
             let state = || fleet.call("vehicle_state", json!({"vehicle": "one"}));
-            let heard = async {
+            let override_report = async {
                 while state().await["safety"]["pilot_override"].is_null() {
                     one.pass(0.05).await;
                 }
             };
-            tokio::time::timeout(Duration::from_secs(3), heard)
+            tokio::time::timeout(Duration::from_secs(3), override_report)
                 .await
                 .expect("the takeover is heard");
             fleet.halt(true).await.expect("sent");

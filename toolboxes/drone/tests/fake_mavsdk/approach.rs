@@ -52,10 +52,10 @@ fn an_approach_ends_at_the_distance_that_was_asked_for() {
                 face_the_cup(&paused).await;
                 let args = json!({"object": "red cup", "stop_dist_m": stop_m});
                 let answer = paused.fleet.call("safe_approach_until", args).await;
-                let told = answer["final_dist_m"].as_f64().unwrap_or(f64::NAN);
+                let distance_m = answer["final_dist_m"].as_f64().unwrap_or(f64::NAN);
                 let hovers = hovers_at(&paused, 16).await;
                 let near = |dist: f64, most: f64| (dist - stop_m).abs() < most;
-                if answer["ok"] != true || !near(told, 0.3) || !near(hovers, 0.6) {
+                if answer["ok"] != true || !near(distance_m, 0.3) || !near(hovers, 0.6) {
                     failed.push(format!(
                         "DRONE_SEED={seed}, to {stop_m} m: hovers at {hovers:.2} m: {answer}"
                     ));

@@ -109,16 +109,16 @@ async fn check(paused: &Paused, tool: &str, args: &Value, disturbance: &Disturba
         paused.story()
     );
     if disturbance.hands_off {
-        let known = paused.time();
+        let known_at = paused.time();
         paused.pass(6.0).await;
-        let sent = paused.commands_since(known + 0.01);
+        let sent = paused.commands_since(known_at + 0.01);
         assert!(
             sent.is_empty(),
             "{what}: then it sent {sent:?}\n{}",
             paused.story()
         );
         // mavsdk_server itself repeats the last setpoint while the mode is offboard and for three more seconds.
-        let repeated = paused.setpoints_since(known + 4.0);
+        let repeated = paused.setpoints_since(known_at + 4.0);
         assert!(
             repeated == 0 || paused.mode() == Mode::Offboard,
             "{what}: set points are still sent"

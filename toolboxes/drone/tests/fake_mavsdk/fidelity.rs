@@ -45,8 +45,8 @@ async fn a_flight_takes_no_time() {
         .unwrap()
         .into_inner();
     loop {
-        let told = positions.message().await.unwrap().unwrap().position.unwrap();
-        if told.relative_altitude_m > 4.5 {
+        let report = positions.message().await.unwrap().unwrap().position.unwrap();
+        if report.relative_altitude_m > 4.5 {
             break;
         }
         assert!(fake.lock().vehicle.time() < 60.0, "it never took off");

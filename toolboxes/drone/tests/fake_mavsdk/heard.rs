@@ -32,9 +32,9 @@ fn why_it_would_not_arm_is_said_in_the_vehicles_own_words() {
             }
             paused.pass(3.0).await;
             let refused = paused.fleet.call("arm", json!({})).await;
-            let said = refused["msg"].as_str().unwrap();
+            let message = refused["msg"].as_str().unwrap();
             assert_eq!(refused["code"], "preflight", "{refused}");
-            assert!(said.ends_with(&format!("in mode Hold: {why}")), "{refused}");
+            assert!(message.ends_with(&format!("in mode Hold: {why}")), "{refused}");
             let health = paused.fleet.call("vehicle_health", json!({})).await;
             assert_eq!(health["why_not_armable"], json!([why]), "{health}");
             paused.fake.lock().vehicle.health = sound;
@@ -58,8 +58,8 @@ fn a_vehicle_that_refuses_in_hold_says_why() {
         }
         paused.pass(3.0).await;
         let refused = paused.fleet.call("arm", json!({})).await;
-        let said = refused["msg"].as_str().unwrap();
-        assert!(said.contains("in mode Hold: Critical battery"), "{refused}");
+        let message = refused["msg"].as_str().unwrap();
+        assert!(message.contains("in mode Hold: Critical battery"), "{refused}");
     });
 }
 
@@ -81,13 +81,13 @@ fn without_the_texts_of_its_events_the_mode_and_the_last_warning_are_said() {
         }
         paused.pass(1.0).await;
         let refused = paused.fleet.call("arm", json!({})).await;
-        let said = refused["msg"].as_str().unwrap();
+        let message = refused["msg"].as_str().unwrap();
         assert!(
-            said.contains("magnetometer") && said.contains("the mode is HOLD"),
+            message.contains("magnetometer") && message.contains("the mode is HOLD"),
             "{refused}"
         );
         assert!(
-            said.contains("Compass needs calibration") && !said.contains("logger"),
+            message.contains("Compass needs calibration") && !message.contains("logger"),
             "{refused}"
         );
         {

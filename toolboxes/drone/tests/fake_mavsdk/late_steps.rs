@@ -74,14 +74,14 @@ fn place(paused: &Paused) -> [f64; 3] {
 /// Ends the call in this way, and returns once that has been asked for.
 async fn end(paused: &Paused, how: &str, mut call: std::pin::Pin<Box<dyn Future<Output = Value> + '_>>) {
     let fleet = &paused.fleet;
-    let told = match how {
+    let halt = match how {
         "a stop" | "a landing" | "a close after a stop" => fleet.halt(false).await,
         how if how.starts_with("an emergency") => fleet.halt(true).await,
         "two stops" => fleet.halt(false).await.and(fleet.halt(false).await),
         "a cancel" => {
-            let told = fleet.halt(false).await;
+            let answer = fleet.halt(false).await;
             drop(call);
-            assert_eq!(told, Ok(()), "{how}");
+            assert_eq!(answer, Ok(()), "{how}");
             return;
         }
         "a cancel before its stop" => {
@@ -91,7 +91,7 @@ async fn end(paused: &Paused, how: &str, mut call: std::pin::Pin<Box<dyn Future<
         }
         _ => Ok(()),
     };
-    assert_eq!(told, Ok(()), "{how}");
+    assert_eq!(halt, Ok(()), "{how}");
     match how {
         "a close" | "a close after a stop" => fleet.close().await,
         "a landing" => {

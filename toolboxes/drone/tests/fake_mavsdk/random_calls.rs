@@ -204,7 +204,7 @@ impl Flight {
         let last = self.story.len().saturating_sub(25);
         let sim = self.fake.lock();
         let truth = Truth::of(&sim.vehicle);
-        let told: Vec<String> = sim
+        let log: Vec<String> = sim
             .vehicle
             .log
             .since(sim.vehicle.log.next_seq().saturating_sub(400))
@@ -216,7 +216,7 @@ impl Flight {
             self.story.len(),
             self.caller.seed,
             self.story[last..].join("\n"),
-            told[told.len().saturating_sub(30)..].join("\n"),
+            log[log.len().saturating_sub(30)..].join("\n"),
             json!(truth)
         );
     }

@@ -247,9 +247,9 @@ fn a_vehicle_that_is_not_there_is_said_to_be_missing() {
     let first = harness.call("arm", json!({})).unwrap();
     let waited = began.elapsed();
     assert_eq!(first["code"], "link_down", "{first}");
-    let said = first["msg"].as_str().unwrap();
+    let message = first["msg"].as_str().unwrap();
     assert!(
-        said.contains("no vehicle was heard") && said.contains("127.0.0.1:1"),
+        message.contains("no vehicle was heard") && message.contains("127.0.0.1:1"),
         "{first}"
     );
     assert!(waited < Duration::from_millis(6000), "{waited:?}");

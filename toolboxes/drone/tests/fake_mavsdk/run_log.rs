@@ -55,7 +55,7 @@ fn a_call_that_was_dropped_and_what_the_vehicle_did_meanwhile_are_written() {
             paused.fleet.close().await;
         },
     );
-    let told = lines(folder.path());
+    let lines = lines(folder.path());
     for (kind, fields) in [
         ("brake", vec![("/nothing_sent", json!("it does not move"))]),
         (
@@ -78,12 +78,12 @@ fn a_call_that_was_dropped_and_what_the_vehicle_did_meanwhile_are_written() {
         ("scene", vec![("/scene/frame", json!("front"))]),
         ("pilot_override", vec![]),
     ] {
-        assert!(count(&told, kind, &fields) > 0, "{kind} {fields:?}: {told:#?}");
+        assert!(count(&lines, kind, &fields) > 0, "{kind} {fields:?}: {lines:#?}");
     }
-    assert_eq!(count(&told, "dropped", &[]), 1);
+    assert_eq!(count(&lines, "dropped", &[]), 1);
     // Setpoints are logged once, without their acknowledgements.
     assert_eq!(
-        count(&told, "ack", &[("/command", json!("position setpoint"))]),
+        count(&lines, "ack", &[("/command", json!("position setpoint"))]),
         0
     );
 }
@@ -111,7 +111,7 @@ fn what_the_service_answers_for_a_call_that_it_ended_is_written() {
     harness.halt(&["all"], true).unwrap();
     harness.resume().unwrap();
     assert!(harness.close().is_clean());
-    let told = lines(folder.path());
+    let lines = lines(folder.path());
     for (kind, fields) in [
         (
             "answer",
@@ -131,7 +131,7 @@ fn what_the_service_answers_for_a_call_that_it_ended_is_written() {
         ("halt", vec![("/emergency", json!(true))]),
         ("resume", vec![("/refused", Value::Null)]),
     ] {
-        assert_eq!(count(&told, kind, &fields), 1, "{kind} {fields:?}: {told:#?}");
+        assert_eq!(count(&lines, kind, &fields), 1, "{kind} {fields:?}: {lines:#?}");
     }
 }
 
@@ -150,7 +150,7 @@ fn what_a_brake_sends_is_written_and_every_command_names_who_asked_for_it() {
             paused.pass(5.0).await;
             paused.fleet.close().await;
         });
-        let told = lines(folder.path());
+        let lines = lines(folder.path());
         for (kind, fields) in [
             (
                 "brake",
@@ -177,10 +177,10 @@ fn what_a_brake_sends_is_written_and_every_command_names_who_asked_for_it() {
                 vec![("/before", json!("OFFBOARD")), ("/mode", json!(mode))],
             ),
         ] {
-            assert_eq!(count(&told, kind, &fields), 1, "{kind} {fields:?}: {told:#?}");
+            assert_eq!(count(&lines, kind, &fields), 1, "{kind} {fields:?}: {lines:#?}");
         }
         let nameless =
             |line: &&Value| line["kind"] == "command" && line["call_id"].is_null() && line["brake"].is_null();
-        assert_eq!(told.iter().find(nameless), None);
+        assert_eq!(lines.iter().find(nameless), None);
     }
 }

@@ -128,12 +128,12 @@ fn no_call_succeeds_in_whose_middle_the_vehicle_falls_silent() {
             continue;
         }
         airborne(json!({}), 5.0, |paused| async move {
-            let begun = paused.time();
+            let start = paused.time();
             let (answer, _) = paused
                 .in_the_middle(
                     tool,
                     args.clone(),
-                    |sim| sim.vehicle.time() > begun + 0.4,
+                    |sim| sim.vehicle.time() > start + 0.4,
                     |sim| sim.silent = true,
                 )
                 .await;

@@ -163,9 +163,9 @@ fn a_lone_vehicle_speaks_for_the_whole_toolbox() {
             json!({"backend": "sitl", "mavsdk_server": "/nowhere/mavsdk_server", "vehicles": vehicles});
         let harness =
             ovos_toolbox_sdk::testing::Harness::open::<drone::Drone>(config).expect("opens all the same");
-        let told = harness.wait_event("backend").data.unwrap();
-        let unit = (ids.len() > 1).then(|| told["vehicle"].clone());
-        assert_eq!(told.get("unit"), unit.as_ref(), "{told}");
+        let event = harness.wait_event("backend").data.unwrap();
+        let unit = (ids.len() > 1).then(|| event["vehicle"].clone());
+        assert_eq!(event.get("unit"), unit.as_ref(), "{event}");
     }
 }
 

@@ -37,8 +37,8 @@ fn finds_the_red_cup_and_comes_home() {
         .unwrap()
         .unwrap()
         .path();
-    let told = std::fs::read_to_string(file).unwrap();
-    let lines: Vec<Value> = told
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();

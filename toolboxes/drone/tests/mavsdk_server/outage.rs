@@ -165,13 +165,13 @@ fn a_simulation_that_another_client_runs_is_not_stopped() {
     // Its commands are in a run log of its own.
     let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap();
     let text = std::fs::read_to_string(file.path()).unwrap();
-    let told: Vec<Value> = text
+    let entries: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let has = |kind: &str, key: &str, value: Value| {
         let found = |line: &Value| line["kind"] == kind && line["brake"] == 1 && line[key] == value;
-        assert!(told.iter().any(found), "{kind} {key} {value}: {told:#?}");
+        assert!(entries.iter().any(found), "{kind} {key} {value}: {entries:#?}");
     };
     has("brake", "asked_by", json!("the end of the process that flew it"));
     has("command", "command", json!("Hold"));
@@ -245,9 +245,9 @@ fn a_simulator_that_no_call_asks_for_stands_still() {
     // A stop has nothing to stop and says so; a call of any effect wakes the vehicle, which is where it was.
     assert!(rig.harness.halt(&["all"], true).is_ok());
     rig.harness.resume().unwrap();
-    let begun = Instant::now();
+    let start = Instant::now();
     rig.ok("battery_status", json!({}));
-    println!("awake after {:?}", begun.elapsed());
+    println!("awake after {:?}", start.elapsed());
     rig.ok("vehicle_health", json!({}));
     assert_eq!(rig.truth()["landed"], before["landed"]);
     rig.take_off(3.0);

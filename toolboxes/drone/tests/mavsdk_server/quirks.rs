@@ -88,12 +88,12 @@ fn a_camera_that_acknowledges_and_does_nothing_is_not_believed() {
     };
     rig.ok("start_video", json!({}));
     rig.sim(json!({"cmd": "set_camera", "obeys": false}));
-    for (tool, said) in [
+    for (tool, expected) in [
         ("capture_photo", "reported no photo"),
         ("stop_video", "it is still recording"),
     ] {
         let answer = rig.refused(tool, json!({}), "unconfirmed");
-        assert!(answer["msg"].as_str().unwrap().contains(said), "{answer}");
+        assert!(answer["msg"].as_str().unwrap().contains(expected), "{answer}");
     }
     rig.sim(json!({"cmd": "set_camera", "obeys": true}));
     rig.ok("stop_video", json!({}));
@@ -120,7 +120,7 @@ fn a_fence_that_does_not_contain_home_grounds_the_vehicle() {
 #[test]
 fn why_it_will_not_arm_is_read_from_the_vehicles_events() {
     let compass = "No valid data from Compass 0";
-    for (quirks, why, said) in [
+    for (quirks, why, expected) in [
         ("all", compass, "; in mode Hold: No valid data from Compass 0"),
         (
             "all,no_event_metadata",
@@ -139,7 +139,7 @@ fn why_it_will_not_arm_is_read_from_the_vehicles_events() {
         rig.until(why, |rig| said_to(rig, false, json!(why)));
         let refused = rig.refused("arm", json!({}), "preflight");
         assert!(
-            refused["msg"].as_str().unwrap().contains(said),
+            refused["msg"].as_str().unwrap().contains(expected),
             "{quirks}: {refused}"
         );
         rig.sim(json!({"cmd": "set_health"}));
@@ -160,9 +160,9 @@ fn arming_right_after_the_boot_says_why_not_or_works() {
     };
     // The call waits for the vehicle, and repeats when PX4 denies at first.
     let first = rig.call("arm", json!({}));
-    let said = first["msg"].as_str().unwrap();
+    let message = first["msg"].as_str().unwrap();
     assert!(
-        first["ok"] == true || said.contains("preflight") || said.contains("denied"),
+        first["ok"] == true || message.contains("preflight") || message.contains("denied"),
         "{first}"
     );
     rig.until("armed", |rig| rig.call("arm", json!({}))["ok"] == true);

@@ -246,15 +246,15 @@ fn the_brake_answers_with_what_the_vehicle_does() {
     let ended = run.wait().result().unwrap();
     assert_eq!(ended["code"], "stopped", "{ended}");
     comes_to_rest(&rig, "emergency_brake");
-    let told = rig.harness.wait_event("at_rest").data.unwrap();
+    let event = rig.harness.wait_event("at_rest").data.unwrap();
     assert_eq!(
-        (&told["emergency"], &told["mode"]),
+        (&event["emergency"], &event["mode"]),
         (&json!(true), &json!("HOLD")),
-        "{told}"
+        "{event}"
     );
     assert!(
-        told["moved_m"].as_f64().is_some_and(|metres| metres > 3.0),
-        "{told}"
+        event["moved_m"].as_f64().is_some_and(|metres| metres > 3.0),
+        "{event}"
     );
     let north = |truth: &Value| truth["position"][0].as_f64().unwrap();
     let on = north(&rig.truth()) - north(&from);

@@ -252,11 +252,11 @@ impl FakeMavsdk {
         };
         let clock = tokio::time::interval(Duration::from_secs_f64(seconds));
         let sim = self.clone();
-        let told = stream::unfold(clock, |mut clock| async move {
+        let ticks = stream::unfold(clock, |mut clock| async move {
             clock.tick().await;
             Some(((), clock))
         });
-        Box::pin(told.filter_map(move |()| {
+        Box::pin(ticks.filter_map(move |()| {
             let sim = sim.lock();
             let item = if sim.silent { None } else { read(&sim) };
             std::future::ready(item.map(Ok))
@@ -265,7 +265,7 @@ impl FakeMavsdk {
 }
 
 /// Turns a broadcast into a stream; missed messages are lost.
-fn told<S: Clone + Send + 'static, T: Send + 'static>(
+fn change_stream<S: Clone + Send + 'static, T: Send + 'static>(
     receiver: broadcast::Receiver<S>,
     make: impl Fn(S) -> T + Send + Copy + 'static,
 ) -> Told<T> {

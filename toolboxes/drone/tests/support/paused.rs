@@ -163,12 +163,12 @@ impl Paused {
     /// A log of events for failure messages.
     pub(crate) fn story(&self) -> String {
         let sim = self.fake.lock();
-        let told = sim
+        let log = sim
             .vehicle
             .log
             .since(0)
             .filter(|entry| !matches!(entry.what, What::Setpoint { .. }));
-        let lines: Vec<String> = told
+        let lines: Vec<String> = log
             .map(|entry| format!("{:.2} {:?}", entry.t, entry.what))
             .collect();
         lines[lines.len().saturating_sub(40)..].join("\n")

@@ -212,10 +212,10 @@ impl Rig {
     pub(crate) fn story(&self) -> String {
         let log = self.sim(json!({"cmd": "log", "since": 0, "limit": 5000}));
         let entries = log["log"].as_array().cloned().unwrap_or_default();
-        let told = entries
+        let entries = entries
             .iter()
             .filter(|entry| !["setpoint", "param"].contains(&entry["kind"].as_str().unwrap_or_default()));
-        let lines: Vec<String> = told.map(ToString::to_string).collect();
+        let lines: Vec<String> = entries.map(ToString::to_string).collect();
         let story = lines[lines.len().saturating_sub(40)..].join("\n");
         let logs = self.harness.logs();
         format!("{story}\n{:#?}", &logs[logs.len().saturating_sub(12)..])

@@ -33,8 +33,8 @@ impl Inquiry {
     pub(super) fn ask(&self, path: &Path, held: bool) -> io::Result<Answer> {
         let answers = || self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if held {
-            let known = answers().get(path).cloned();
-            return Ok(known.unwrap_or(Answer {
+            let recording = answers().get(path).cloned();
+            return Ok(recording.unwrap_or(Answer {
                 captures: true,
                 ..Answer::default()
             }));

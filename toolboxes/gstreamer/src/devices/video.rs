@@ -124,10 +124,10 @@ fn hdmi_in(
     hdmi: Option<Incoming>,
     owner: Option<String>,
 ) -> VideoDevice {
-    let asked = inquiry.ask(path, owner.is_some());
-    let mut answer = asked.as_ref().ok().cloned().unwrap_or_default();
+    let inquiry_answer = inquiry.ask(path, owner.is_some());
+    let mut answer = inquiry_answer.as_ref().ok().cloned().unwrap_or_default();
     answer.signal = hdmi.or(answer.signal);
-    let problem = match asked {
+    let problem = match inquiry_answer {
         // Older kernels have no Video4Linux for a vdin, which counts as available if it can be opened.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOTTY.raw_os_error()) => None,
         Err(error) => Some(why(&error, path)),
@@ -336,7 +336,7 @@ mod tests {
         let found = list(&config, &inquiry, &|device| {
             (device == "/dev/video0").then(|| "cam".to_owned())
         });
-        let shown: Vec<String> = found
+        let texts: Vec<String> = found
             .iter()
             .map(|device| {
                 format!(
@@ -354,7 +354,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            shown,
+            texts,
             [
                 "/dev/video0 Camera usb-cam - YUYV+MJPG Some(\"the instance 'cam' holds it\")",
                 "/dev/video1 name of video1 camera -  Some(\"no permission to open it\")",

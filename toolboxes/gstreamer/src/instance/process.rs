@@ -143,8 +143,8 @@ impl Progress {
     }
 
     pub(super) fn reached(&mut self, element: String, state: u8) {
-        let known = self.reached.entry(element).or_default();
-        *known = state.max(*known);
+        let highest = self.reached.entry(element).or_default();
+        *highest = state.max(*highest);
     }
 
     pub(super) fn thread(&mut self, element: String) {

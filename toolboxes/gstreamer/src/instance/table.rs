@@ -318,8 +318,8 @@ impl State {
             self.next = order + 1;
             let id = format!("{}-{order}", slug(name));
             let live = self.live.values().map(|instance| instance.declared());
-            let mut known = live.chain(self.kept.iter().cloned());
-            let is_taken = known.any(|known| known.name == id || known.instance_id == id)
+            let mut instances = live.chain(self.kept.iter().cloned());
+            let is_taken = instances.any(|instance| instance.name == id || instance.instance_id == id)
                 || self.over.iter().any(|over| over.summary.is(&id));
             if !is_taken {
                 return (order, id);

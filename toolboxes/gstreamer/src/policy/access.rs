@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn few_texts_of_gstreamers_own_elements_are_not_understood() {
         gst::init().unwrap();
-        let known = |feature: &gst::PluginFeature| {
+        let class_of = |feature: &gst::PluginFeature| {
             feature
                 .plugin()
                 .is_some_and(|plugin| LIST.known.contains(&plugin.source().as_str()))
@@ -240,7 +240,7 @@ mod tests {
             let Ok(factory) = feature.clone().downcast::<gst::ElementFactory>() else {
                 continue;
             };
-            let Some(class) = known(&feature)
+            let Some(class) = class_of(&feature)
                 .then(|| factory.load().ok())
                 .flatten()
                 .and_then(|factory| gst::glib::Class::<gst::glib::Object>::from_type(factory.element_type()))

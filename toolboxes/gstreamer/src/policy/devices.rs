@@ -22,7 +22,7 @@ impl Devices {
         if self.0.iter().any(|pattern| matches(pattern, &name)) {
             return Ok(name);
         }
-        let shown = if name == device {
+        let text = if name == device {
             String::new()
         } else {
             format!(" (which is {name})")
@@ -32,7 +32,7 @@ impl Devices {
         } else {
             self.0.join(", ")
         };
-        let why = format!("the device {device:?}{shown} matches none of {all}");
+        let why = format!("the device {device:?}{text} matches none of {all}");
         Err(Refusal::new(why, "devices").allowed_by(&self.0, &name))
     }
 }

@@ -53,11 +53,11 @@ impl Policy {
             ..unknown
         };
         for property in &element.properties {
-            let known = class
+            let spec = class
                 .as_ref()
                 .and_then(|class| class.find_property(&property.name));
-            let kind = match (known, property.name.rsplit_once("::")) {
-                (Some(known), _) => access::of_property(&known),
+            let kind = match (spec, property.name.rsplit_once("::")) {
+                (Some(spec), _) => access::of_property(&spec),
                 // A property of a child that does not exist yet; a plain word is judged when it is set.
                 (None, Some((_, last))) => match access::of_name(last) {
                     Kind::Unlisted if is_plain(&property.value) => Kind::Nothing,

@@ -40,7 +40,7 @@ impl Targets {
 
     /// Whether a host, and its port if known, is allowed. An empty host means every interface.
     pub(super) fn check(&self, host: &str, port: Option<u16>) -> Result<(), Refusal> {
-        let shown = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let text = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
         let refuse = |why: String| Err(Refusal::new(why, "network_targets"));
         let bare = host
             .strip_prefix('[')
@@ -49,7 +49,7 @@ impl Targets {
         let bare = if bare.is_empty() { "0.0.0.0" } else { bare };
         let address = bare.parse::<IpAddr>().ok().map(|address| address.to_canonical());
         if address.is_none() && !is_name(bare) {
-            return refuse(format!("{shown:?} is not a host name or an address"));
+            return refuse(format!("{text:?} is not a host name or an address"));
         }
         let name = bare.trim_end_matches('.').to_ascii_lowercase();
         if self.read.iter().any(|target| target.covers(&name, address, port)) {
@@ -57,7 +57,7 @@ impl Targets {
         }
         if address.is_some_and(|address| address.is_unspecified()) {
             let why = format!(
-                "it listens on every network interface ({shown:?}); give an address such as 127.0.0.1, or allow {bare}"
+                "it listens on every network interface ({text:?}); give an address such as 127.0.0.1, or allow {bare}"
             );
             return Err(Refusal::new(why, "network_targets").allowed_by(&self.written, bare));
         }
@@ -67,7 +67,7 @@ impl Targets {
             self.written.join(", ")
         };
         let refusal = Refusal::new(
-            format!("{shown:?} is not among the allowed targets {all}"),
+            format!("{text:?} is not among the allowed targets {all}"),
             "network_targets",
         );
         Err(refusal.allowed_by(&self.written, bare))

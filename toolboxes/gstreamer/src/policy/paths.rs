@@ -96,13 +96,13 @@ impl Roots {
                 Access::Both | Access::Either => "uses",
             };
             let folders = self.folders(access);
-            let shown = if folders.is_empty() {
+            let names = if folders.is_empty() {
                 "(none)".to_owned()
             } else {
                 folders.join(", ")
             };
             let folder = path.parent().unwrap_or(&path).display().to_string();
-            let refusal = refuse(format!("it {what} {text:?}{leads}, outside the folders {shown}"));
+            let refusal = refuse(format!("it {what} {text:?}{leads}, outside the folders {names}"));
             return Err(refusal.allowed_by(&folders, &folder));
         }
         self.check_pattern(&path, access)?;
@@ -157,14 +157,14 @@ fn resolve(text: &str) -> Result<PathBuf, &'static str> {
     }
     check_counter(text)?;
     let written = std::path::absolute(text).map_err(|_| "cannot be made absolute")?;
-    let known = written
+    let existing = written
         .ancestors()
         .find(|part| std::fs::symlink_metadata(part).is_ok())
         .ok_or("cannot be looked up")?;
-    let mut path = known
+    let mut path = existing
         .canonicalize()
         .map_err(|_| "goes through a link that leads nowhere, or a folder that cannot be read")?;
-    let rest = written.strip_prefix(known).unwrap_or(Path::new(""));
+    let rest = written.strip_prefix(existing).unwrap_or(Path::new(""));
     for part in rest.components() {
         let Component::Normal(name) = part else {
             return Err("goes up from a folder that does not exist");

@@ -96,7 +96,7 @@ async fn start_pipeline(
 ) -> Result<StartedPipeline, ToolError> {
     let instances = &context.toolbox().instances;
     let text = args.pipeline.clone();
-    let begun = instances
+    let instance = instances
         .start(Ask {
             pipeline: args.pipeline,
             name: args.name,
@@ -104,14 +104,14 @@ async fn start_pipeline(
             autostart: args.autostart,
         })
         .await;
-    let begun = match begun {
+    let instance = match instance {
         Err(error) if error.kind() == "PipelineError" => {
             let message = explained(&context, text, error.message()).await;
             return Err(ToolError::new("PipelineError", message));
         }
-        begun => begun?,
+        instance => instance?,
     };
-    let instance_id = begun.id();
+    let instance_id = instance.id();
     let wait = match args.wait_for {
         WaitFor::Playing => Duration::from_millis(args.wait_ms.min(60_000)),
         WaitFor::Started => Duration::ZERO,
@@ -129,7 +129,7 @@ async fn start_pipeline(
         return Err(ToolError::new("PipelineError", message)
             .with_data(json!({"instance_id": instance_id, "error": error})));
     }
-    begun.keep();
+    instance.keep();
     Ok(StartedPipeline {
         instance_id,
         state: phase

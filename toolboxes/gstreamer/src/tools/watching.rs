@@ -131,7 +131,7 @@ async fn of_device(
             "{device} is not a camera: expected a path such as /dev/video0"
         )));
     }
-    let begun = toolbox
+    let instance = toolbox
         .instances
         .start(Ask {
             pipeline: format!(
@@ -143,7 +143,7 @@ async fn of_device(
         })
         .await?
         .bound();
-    let id = begun.id();
+    let id = instance.id();
     let phase = toolbox.instances.wait_playing(&id, Duration::from_secs(10)).await;
     let taken = if phase == Some(Phase::Playing) {
         let shot = Some("shot".to_owned());

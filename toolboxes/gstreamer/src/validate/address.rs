@@ -93,7 +93,7 @@ fn unreadable(
         .factory()
         .map(|factory| factory.uri_protocols())
         .unwrap_or_default();
-    let known = if own.is_empty()
+    let players = if own.is_empty()
         && (class(element).contains("Player") || factory_name(element).starts_with("uri"))
     {
         // It looks for a source by itself.
@@ -101,12 +101,12 @@ fn unreadable(
     } else {
         own.iter().map(|scheme| scheme.to_ascii_lowercase()).collect()
     };
-    if known.is_empty() || known.contains(&scheme) {
+    if players.is_empty() || players.contains(&scheme) {
         return None;
     }
-    let suggestion = match nearest(&scheme, known.clone()) {
+    let suggestion = match nearest(&scheme, players.clone()) {
         Some(near) => format!("Did you mean '{near}:'?"),
-        None => format!("it takes {}", known.join(", ")),
+        None => format!("it takes {}", players.join(", ")),
     };
     let error = format!("no element of this machine takes '{scheme}:' for '{factory}'");
     Some((error, suggestion))

@@ -36,8 +36,8 @@ fn linked(graph: &Graph<'_>) -> Option<Never> {
             }
             let gives = pad.query_caps(None);
             // A pad with empty caps does not know them yet.
-            let known = !gives.is_empty() && !takes.is_empty();
-            (known && !gives.can_intersect(&takes)).then(|| Never {
+            let has_caps = !gives.is_empty() && !takes.is_empty();
+            (has_caps && !gives.can_intersect(&takes)).then(|| Never {
                 at: position(graph, from, &to),
                 from: from.clone(),
                 to,

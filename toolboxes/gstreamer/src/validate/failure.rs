@@ -296,13 +296,12 @@ fn link(message: &str, quoted: &[&str], description: &Description) -> (Option<us
         (_, None, _) => Some(format!("'{to}' has no input: it is a source")),
         (Some(gives), ..) if filter(description, &gives).is_some() => filter(description, &gives),
         (Some(gives), Some(takes), caps) => {
-            let asked = caps.as_deref().and_then(|caps| caps.parse::<gst::Caps>().ok());
-            match asked {
-                Some(asked) if !asked.can_intersect(&gives) => {
-                    between(&gives, &asked).or_else(|| Some(format!("'{from}' outputs {}", brief(&gives))))
-                }
-                Some(asked) if !asked.can_intersect(&takes) => {
-                    between(&asked, &takes).or_else(|| Some(format!("'{to}' accepts {}", brief(&takes))))
+            let requested = caps.as_deref().and_then(|caps| caps.parse::<gst::Caps>().ok());
+            match requested {
+                Some(requested) if !requested.can_intersect(&gives) => between(&gives, &requested)
+                    .or_else(|| Some(format!("'{from}' outputs {}", brief(&gives)))),
+                Some(requested) if !requested.can_intersect(&takes) => {
+                    between(&requested, &takes).or_else(|| Some(format!("'{to}' accepts {}", brief(&takes))))
                 }
                 Some(_) => Some(format!(
                     "'{from}' outputs {}; '{to}' accepts {}",
@@ -343,12 +342,12 @@ fn filter(description: &Description, gives: &gst::Caps) -> Option<String> {
                     return Some(format!("a frame rate is a fraction: write {name}={whole}/1"));
                 }
                 let Ok(word) = value.get::<String>() else { continue };
-                let known = words(gives, structure.name(), name);
-                if known.is_empty() || known.contains(&word) {
+                let words_given = words(gives, structure.name(), name);
+                if words_given.is_empty() || words_given.contains(&word) {
                     continue;
                 }
-                let all = known.join(", ");
-                match nearest(&word, known) {
+                let all = words_given.join(", ");
+                match nearest(&word, words_given) {
                     Some(near) if all.len() <= LONGEST_LIST => {
                         return Some(format!("Did you mean '{name}={near}'? Allowed: {all}"));
                     }

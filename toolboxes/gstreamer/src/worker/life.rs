@@ -266,8 +266,8 @@ impl Player {
             MessageView::Qos(qos) => {
                 let (_, dropped) = qos.stats();
                 if let Ok(dropped) = u64::try_from(dropped.value()) {
-                    let known = self.late.entry(from).or_default();
-                    *known = dropped.max(*known);
+                    let count = self.late.entry(from).or_default();
+                    *count = dropped.max(*count);
                 }
             }
             MessageView::Element(element) => {
@@ -487,13 +487,13 @@ fn end_of_stream(pipeline: &gst::Pipeline) {
 /// Whether a source is live. Asks the sources, because sinks without clock synchronisation do not report it. `None` if
 /// no source answers.
 fn has_live_source(pipeline: &gst::Pipeline) -> Option<bool> {
-    let mut known = None;
+    let mut live = None;
     let mut sources = pipeline.iterate_sources();
     while let Ok(Some(source)) = sources.next() {
         let mut latency = gst::query::Latency::new();
         if source.query(&mut latency) {
-            known = Some(known == Some(true) || latency.result().0);
+            live = Some(live == Some(true) || latency.result().0);
         }
     }
-    known
+    live
 }

@@ -84,10 +84,10 @@ pub(super) fn taps(pipeline: &gst::Pipeline) -> Vec<Tap> {
 /// How a file's name ends, and the muxer for it.
 pub(super) fn container(path: &Path) -> Result<(&'static str, &'static str), ToolError> {
     let extension = path.extension().and_then(|extension| extension.to_str());
-    let known = CONTAINERS
+    let container = CONTAINERS
         .into_iter()
         .find(|(known, _)| Some(*known) == extension);
-    known.ok_or_else(|| {
+    container.ok_or_else(|| {
         let name = path.display();
         ToolError::bad_args(format!(
             "{name} does not name a container: expected a file name that ends in .mkv, .mp4, .mov, .ts or .webm"

@@ -156,7 +156,7 @@ fn sound_cards_are_those_of_alsa() {
     }
     let toolbox = machine.open();
     let list = toolbox.call("list_audio_devices", json!({})).unwrap();
-    let shown: Vec<String> = list["devices"]
+    let names: Vec<String> = list["devices"]
         .as_array()
         .unwrap()
         .iter()
@@ -173,7 +173,7 @@ fn sound_cards_are_those_of_alsa() {
         })
         .collect();
     assert_eq!(
-        shown,
+        names,
         [
             "hw:0,0 capture hdmi-audio HDMI-In AML-AUGESOUND ready",
             "hw:0,1 capture analog Line AML-AUGESOUND process 4711 uses it",

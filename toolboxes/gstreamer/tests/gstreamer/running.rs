@@ -463,13 +463,13 @@ fn an_element_that_hangs_costs_only_its_own_pipeline() {
     );
     assert_eq!(hung["state"], "starting", "{hung}");
     let other = rig.start(LIVE);
-    let asked = Instant::now();
+    let start = Instant::now();
     let status = rig.status("hung");
     assert_eq!(status["state"], "starting");
     assert!(
-        asked.elapsed() < Duration::from_secs(2),
+        start.elapsed() < Duration::from_secs(2),
         "a question waited {:?}",
-        asked.elapsed()
+        start.elapsed()
     );
     rig.ok("stop_pipeline", json!({"instance_id": other}));
     let running = rig.status_until("hung", "mark", |status| status["stuck"] == true);

@@ -181,15 +181,15 @@ pub fn faulty() {
         if std::fs::read(&plugin).ok() != std::fs::read(&built).ok() {
             std::fs::rename(&built, &plugin).unwrap();
         }
-        let known = std::env::var("HOME").map(|home| {
+        let cache = std::env::var("HOME").map(|home| {
             let name = format!("registry.{}.bin", std::env::consts::ARCH);
             Path::new(&home).join(".cache/gstreamer-1.0").join(name)
         });
         // Without a known one, the registry is built anew.
         let copy = fresh.path().join("registry.bin");
-        if let Ok(known) = known
+        if let Ok(cache) = cache
             && !registry.exists()
-            && std::fs::copy(known, &copy).is_ok()
+            && std::fs::copy(cache, &copy).is_ok()
         {
             std::fs::rename(&copy, &registry).unwrap();
         }

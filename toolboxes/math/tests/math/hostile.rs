@@ -13,17 +13,17 @@ fn open() -> Harness {
 /// test.
 #[track_caller]
 fn check(math: &Harness, tool: &str, args: Value, expected: &str) {
-    let begun = Instant::now();
+    let start = Instant::now();
     let text = args.to_string();
     let kind = math
         .call(tool, args)
         .map_or_else(|failure| failure.kind, |_| "Ok".to_string());
-    let shown: String = text.chars().take(60).collect();
-    assert_eq!(kind, expected, "{tool} {shown}");
+    let text: String = text.chars().take(60).collect();
+    assert_eq!(kind, expected, "{tool} {text}");
     assert!(
-        begun.elapsed() < Duration::from_secs(30),
-        "{tool} {shown} took {:?}",
-        begun.elapsed()
+        start.elapsed() < Duration::from_secs(30),
+        "{tool} {text} took {:?}",
+        start.elapsed()
     );
 }
 

@@ -19,7 +19,6 @@ import sys
 import threading
 import time
 import zlib
-from dataclasses import make_dataclass
 
 from cyclonedds.core import Policy, Qos
 from cyclonedds.idl.types import array, float32, float64, int16, int32, int64, sequence, uint8, uint32, uint64

@@ -491,9 +491,9 @@ impl Harness {
             return *effect;
         }
         // A list is long, and a tool keeps its effect.
-        let listed = self.tools().into_iter().map(|tool| (tool.name, tool.effect));
+        let tools = self.tools().into_iter().map(|tool| (tool.name, tool.effect));
         let mut effects = lock(&self.effects);
-        effects.extend(listed);
+        effects.extend(tools);
         effects.get(tool).copied().unwrap_or(Effect::Read)
     }
 

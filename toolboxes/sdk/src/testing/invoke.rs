@@ -43,7 +43,7 @@ impl Harness {
     }
 
     fn run_actions(&self, tool: &str, actions: &[Action]) -> Report {
-        let begun = Instant::now();
+        let began_at = Instant::now();
         let ids = identify(actions);
         let mut done: Vec<Option<ActionReport>> = vec![None; actions.len()];
         let mut failed = false;
@@ -103,7 +103,7 @@ impl Harness {
             } else {
                 CallOutcome::Completed
             },
-            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            duration_ms: u64::try_from(began_at.elapsed().as_millis()).unwrap_or(u64::MAX),
             actions: done.into_iter().flatten().collect(),
         }
     }

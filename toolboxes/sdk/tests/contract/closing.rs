@@ -18,12 +18,12 @@ fn close_ends_every_run() {
         let run = probe.start(tool, json!({})).unwrap();
         let _ = run.wait_progress(1);
     }
-    let begun = Instant::now();
+    let start = Instant::now();
     assert!(probe.close().is_clean());
     assert!(
-        begun.elapsed() < Duration::from_secs(5),
+        start.elapsed() < Duration::from_secs(5),
         "took {:?}",
-        begun.elapsed()
+        start.elapsed()
     );
 }
 

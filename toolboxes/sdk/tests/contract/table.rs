@@ -38,8 +38,8 @@ fn what_moves_has_a_halt() {
     assert!(!halts(&Table::of::<Careless>()) && halts(&Table::of::<Probe>()));
     let careless = Harness::open::<Careless>(json!({})).unwrap();
     careless.halt(&["all"], true).unwrap();
-    let listed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| careless.tools().len()));
-    let message = *listed.unwrap_err().downcast::<String>().unwrap();
+    let count = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| careless.tools().len()));
+    let message = *count.unwrap_err().downcast::<String>().unwrap();
     assert_eq!(
         message,
         "tool swing is of effect motion, and the toolbox has no halt"

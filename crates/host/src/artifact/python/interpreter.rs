@@ -178,14 +178,14 @@ mod tests {
             (entry(true, &["b"]), vec![]),
         ] {
             let programs = interpreter.programs(&entry, Path::new("/s"));
-            let shown: Vec<String> = programs
+            let rows: Vec<String> = programs
                 .iter()
                 .map(|program| {
                     let (command, ids) = (program.command.join(" "), program.toolboxes.join(" "));
                     format!("{} {command}: {ids}", program.name)
                 })
                 .collect();
-            assert_eq!(shown, expected);
+            assert_eq!(rows, expected);
             for program in &programs {
                 let revisions = program.toolboxes.iter().map(|_| "r".to_owned());
                 assert_eq!(program.revisions, Some(revisions.collect()));

@@ -146,8 +146,8 @@ fn heights_are_clamped_to_where_there_is_room_to_stop() {
         );
     }
     let takeoff = takeoff_band(row("takeoff").unwrap(), &limits);
-    for (asked, expected) in [(30.0, 29.24), (5.0, 5.0), (0.2, 1.0)] {
-        let applied = takeoff.apply(asked, &mut adjusted).unwrap();
+    for (value, expected) in [(30.0, 29.24), (5.0, 5.0), (0.2, 1.0)] {
+        let applied = takeoff.apply(value, &mut adjusted).unwrap();
         assert!(
             (applied - expected).abs() < 0.01,
             "{applied}, expected {expected}"

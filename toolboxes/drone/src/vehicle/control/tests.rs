@@ -4,7 +4,7 @@ use super::super::telemetry::{GlobalPosition, Mission, Reading};
 use super::*;
 use crate::geo::Origin;
 
-fn heard(mode: Mode, armed: bool, in_air: bool) -> Telemetry {
+fn report_of(mode: Mode, armed: bool, in_air: bool) -> Telemetry {
     Telemetry {
         mode: Some(mode),
         armed: Some(armed),
@@ -28,7 +28,7 @@ fn flies(mode: Mode, north_m: f64, relative_m: f64, mission: Option<(i32, i32)>)
         yaw_deg: Some(Reading::now(0.0)),
         mission: mission.map(|(current, total)| Reading::now(Mission { current, total })),
         launch: Some((HERE.lat, HERE.lon)),
-        ..heard(mode, true, true)
+        ..report_of(mode, true, true)
     }
 }
 
@@ -90,13 +90,13 @@ type Heard = (Mode, bool, bool);
 /// results.
 fn check(story: &[(Option<Mode>, Heard)], overridden: bool) {
     let mut control = Control::default();
-    control.observe(&heard(Mode::Hold, true, true));
+    control.observe(&report_of(Mode::Hold, true, true));
     let mut found = None;
     for (want, (mode, armed, in_air)) in story {
         if let Some(want) = want {
             control.want(*want);
         }
-        found = found.or(control.observe(&heard(*mode, *armed, *in_air)));
+        found = found.or(control.observe(&report_of(*mode, *armed, *in_air)));
     }
     assert_eq!(found.is_some(), overridden, "{story:?}: {found:?}");
 }
@@ -176,7 +176,7 @@ async fn a_mode_is_not_judged_before_the_place_is_known() {
     control.store_target(&Command::TakeoffAltitude(5.0));
     control.want(Mode::Takeoff);
     control.observe(&flies(Mode::Takeoff, 0.0, 1.0, None));
-    assert_eq!(control.observe(&heard(Mode::Hold, true, true)), None);
+    assert_eq!(control.observe(&report_of(Mode::Hold, true, true)), None);
     assert!(control.observe(&flies(Mode::Hold, 0.0, 2.0, None)).is_some());
 }
 
@@ -220,18 +220,18 @@ fn a_halt_ends_motion_and_an_emergency_ends_safe_calls_too() {
 #[test]
 fn every_takeover_ends_the_calls_and_the_first_is_news_until_it_is_handed_back() {
     let mut control = Control::default();
-    control.observe(&heard(Mode::Hold, true, true));
+    control.observe(&report_of(Mode::Hold, true, true));
     control.want(Mode::Offboard);
-    control.observe(&heard(Mode::Offboard, true, true));
-    let taken = control.observe(&heard(Mode::Posctl, true, true));
+    control.observe(&report_of(Mode::Offboard, true, true));
+    let taken = control.observe(&report_of(Mode::Posctl, true, true));
     assert!(taken.is_some_and(|taken| taken.first));
-    assert!(control.observe(&heard(Mode::Altctl, true, true)).is_none());
+    assert!(control.observe(&report_of(Mode::Altctl, true, true)).is_none());
     // A safe call still runs, and the pilot takes over again.
     let safe = control.right(true);
     control.want(Mode::ReturnToLaunch);
-    control.observe(&heard(Mode::ReturnToLaunch, true, true));
+    control.observe(&report_of(Mode::ReturnToLaunch, true, true));
     assert!(!safe.is_withdrawn());
-    let again = control.observe(&heard(Mode::Stabilized, true, true));
+    let again = control.observe(&report_of(Mode::Stabilized, true, true));
     assert!(again.is_some_and(|taken| !taken.first) && safe.is_withdrawn());
     assert!(
         control
@@ -240,7 +240,7 @@ fn every_takeover_ends_the_calls_and_the_first_is_news_until_it_is_handed_back()
     );
     control.hand_back();
     assert!(control.overridden().is_none());
-    assert!(control.observe(&heard(Mode::Posctl, true, true)).is_none());
+    assert!(control.observe(&report_of(Mode::Posctl, true, true)).is_none());
 }
 
 /// The vehicle reports its mode many times a second, and several reports may have been heard before anything looks at them.
@@ -258,22 +258,22 @@ async fn a_pilots_switch_is_noticed_also_where_later_reports_arrive_with_it() {
     ] {
         let mut control = Control::default();
         control.want(own);
-        let mut heard = flies(own, 0.0, 5.0, None);
-        let report = |heard: &mut Telemetry, mode| {
-            heard.hear_mode(Present { mode, intended: mode }, Instant::now());
+        let mut telemetry = flies(own, 0.0, 5.0, None);
+        let report = |telemetry: &mut Telemetry, mode| {
+            telemetry.hear_mode(Present { mode, intended: mode }, Instant::now());
         };
-        report(&mut heard, own);
-        assert!(control.observe(&heard).is_none(), "{own:?}");
+        report(&mut telemetry, own);
+        assert!(control.observe(&telemetry).is_none(), "{own:?}");
         for mode in reports {
-            report(&mut heard, *mode);
+            report(&mut telemetry, *mode);
         }
         assert_eq!(
-            control.observe(&heard).is_some(),
+            control.observe(&telemetry).is_some(),
             is_foreign,
             "{own:?}, then {reports:?}"
         );
         // It is one takeover, however often it is looked at.
         control.want(own);
-        assert!(control.observe(&heard).is_none(), "{own:?}, then {reports:?}");
+        assert!(control.observe(&telemetry).is_none(), "{own:?}, then {reports:?}");
     }
 }

@@ -110,16 +110,16 @@ impl MavlinkDirectService for FakeMavsdk {
         let fields: Value = serde_json::from_str(&message.fields_json).unwrap_or_default();
         let number = |key: &str| fields[key].as_f64().unwrap_or(f64::NAN) as i64;
         let to = ["target_system", "target_component"].map(number);
-        let asked = ["command", "param1"].map(number);
+        let numbers = ["command", "param1"].map(number);
         if message.message_name != "COMMAND_LONG"
             || to != [1, 1]
-            || !matches!(asked, [512, 0] | [511, 436] | [176, _])
+            || !matches!(numbers, [512, 0] | [511, 436] | [176, _])
         {
             return Err(Status::invalid_argument("this message is not faked"));
         }
         self.delay().await;
         let mut sim = self.lock();
-        match asked {
+        match numbers {
             _ if sim.silent => {}
             [512, _] if sim.mode_reports == ModeReports::Asked => {
                 // There may be no receiver.
@@ -127,8 +127,8 @@ impl MavlinkDirectService for FakeMavsdk {
             }
             [511, _] => {
                 let seconds = fields["param2"].as_f64().unwrap_or_default() / 1e6;
-                let asked = if seconds > 0.0 { seconds } else { MODES_S };
-                sim.modes_every_s = sim.modes_every_s.map(|_| asked);
+                let interval = if seconds > 0.0 { seconds } else { MODES_S };
+                sim.modes_every_s = sim.modes_every_s.map(|_| interval);
             }
             [176, _] => {
                 let mode = Mode::from_numbers(number("param2") as u8, number("param3") as u8);

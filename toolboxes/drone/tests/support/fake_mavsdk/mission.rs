@@ -59,12 +59,12 @@ impl Sim {
         let finished = mission
             .reached
             .is_some_and(|reached| reached + 1 >= mission.items.len());
-        let begun = self
+        let starts = self
             .mission_starts
             .iter()
             .filter(|start| **start <= mission.current)
             .count();
-        let current = if finished { total } else { begun.saturating_sub(1) };
+        let current = if finished { total } else { starts.saturating_sub(1) };
         MissionProgress {
             current: current as i32,
             total: total as i32,

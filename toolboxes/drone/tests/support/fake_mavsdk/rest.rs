@@ -13,7 +13,7 @@ use px4_sim::Ack;
 use px4_sim::params::Param;
 use tonic::Request;
 
-use super::{Answered, FakeMavsdk, Sim, Told, told};
+use super::{Answered, FakeMavsdk, Sim, Told, change_stream};
 
 const CAMERA: i32 = 100;
 
@@ -179,7 +179,7 @@ impl CameraService for FakeMavsdk {
                 file_url: format!("simulated://photo/{}", photo.index),
             }),
         };
-        Ok(told(photos, make).into())
+        Ok(change_stream(photos, make).into())
     }
 
     async fn subscribe_storage(

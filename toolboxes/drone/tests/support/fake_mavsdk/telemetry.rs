@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use px4_sim::{Landed, Mode};
 use tonic::Request;
 
-use super::{Answered, FakeMavsdk, ModeReports, Sim, Told, told};
+use super::{Answered, FakeMavsdk, ModeReports, Sim, Told, change_stream};
 
 /// Interval of positions, seconds.
 const FAST: f64 = 0.1;
@@ -174,7 +174,7 @@ impl TelemetryService for FakeMavsdk {
     ) -> Answered<Self::SubscribeBatteryStream> {
         let read = |sim: &Sim| {
             let own = (0, sim.vehicle.battery_pct);
-            let told = std::iter::once(&own).chain(sim.batteries.as_ref()?);
+            let batteries = std::iter::once(&own).chain(sim.batteries.as_ref()?);
             let message = |(id, pct): &(u32, f64)| BatteryResponse {
                 battery: Some(Battery {
                     id: *id,
@@ -184,7 +184,7 @@ impl TelemetryService for FakeMavsdk {
                     ..Battery::default()
                 }),
             };
-            Some(told.map(message).collect::<Vec<_>>())
+            Some(batteries.map(message).collect::<Vec<_>>())
         };
         let each = self.every(2.0, read).flat_map(|told| match told {
             Ok(told) => stream::iter(told.into_iter().map(Ok).collect::<Vec<_>>()),
@@ -203,8 +203,8 @@ impl TelemetryService for FakeMavsdk {
         };
         let read =
             move |sim: &Sim| (sim.mode_reports != ModeReports::Missing).then(|| response(sim.vehicle.mode()));
-        let asked = told(self.lock().asked_modes.subscribe(), response);
-        let both: Self::SubscribeFlightModeStream = Box::pin(stream::select(self.every(1.0, read), asked));
+        let changes = change_stream(self.lock().asked_modes.subscribe(), response);
+        let both: Self::SubscribeFlightModeStream = Box::pin(stream::select(self.every(1.0, read), changes));
         Ok(both.into())
     }
 
@@ -241,7 +241,7 @@ impl TelemetryService for FakeMavsdk {
                 text,
             }),
         };
-        Ok(told(texts, make).into())
+        Ok(change_stream(texts, make).into())
     }
 
     async fn subscribe_position_velocity_ned(
