@@ -1,5 +1,6 @@
 //! A robot's toolbox on another machine: used as one of this machine, stopped, and lost in every way.
 
+mod contact;
 mod faults;
 mod machines;
 mod proxy;

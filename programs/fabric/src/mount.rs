@@ -8,6 +8,7 @@ mod contact;
 mod content;
 pub(crate) mod line;
 mod orders;
+mod questions;
 mod runs;
 mod stops;
 mod tool_lists;
@@ -18,23 +19,20 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
-use std::time::Duration;
 
 use ovos_toolbox_wire::{Event, Failure, FailureKind, Manifest};
 use parking_lot::Mutex;
-use program::{Link, Reply};
+use program::Link;
 use protocol::{Answer, Hello, PROTOCOL, REMOTE, Raw};
 
 use crate::folder::Folder;
-use crate::messages::{Ask, Right, RunWord};
-use line::{Line, Way};
+use crate::messages::RunWord;
+use line::Line;
+use questions::Questions;
 use runs::Runs;
 use stops::Stops;
 use tool_lists::ToolLists;
 use view::View;
-
-/// How long a question about a call may take; the service waits 1 s for it.
-const QUESTION: Duration = Duration::from_millis(900);
 
 /// The command line of a mount.
 #[derive(Debug, clap::Args)]
@@ -101,6 +99,7 @@ struct Shared {
     runs: Mutex<Runs>,
     stops: Mutex<Stops>,
     lists: Mutex<ToolLists>,
+    questions: Mutex<Questions>,
     /// What the service is told of the backend while the host is reached, by unit.
     backends: Mutex<BTreeMap<String, Event>>,
     /// Why there is no contact, as it was told last.
@@ -133,6 +132,7 @@ impl Mount {
             runs: Mutex::default(),
             stops: Mutex::default(),
             lists: Mutex::default(),
+            questions: Mutex::default(),
             backends: Mutex::default(),
             trouble: Mutex::default(),
             is_left: AtomicBool::new(false),
@@ -154,27 +154,6 @@ impl Mount {
 }
 
 impl Shared {
-    /// Asks about a call.
-    fn question<T: serde::de::DeserializeOwned + 'static>(self: &Arc<Self>, ask: &Ask, reply: Reply<T>) {
-        if !self.view.lock().reached {
-            return reply(Err(self.not_reached().into()));
-        }
-        let this = self.clone();
-        self.line.ask(
-            Right::Read,
-            Way::Data,
-            QUESTION,
-            ask,
-            move |answer: Option<Answer<T>>| {
-                reply(match answer {
-                    Some(Answer::Ok(value)) => Ok(value),
-                    Some(refused) => Err(failure_of(refused).into()),
-                    None => Err(this.not_reached().into()),
-                });
-            },
-        );
-    }
-
     fn not_reached(&self) -> Failure {
         let (host, at) = (&self.line.host, &self.line.endpoint);
         let trouble = self.trouble.lock().clone();

@@ -11,11 +11,12 @@ use protocol::Answer;
 use serde_json::json;
 
 use super::line::Way;
+use super::questions::QUESTION;
 use super::stops::tell;
 use super::view::News;
-use super::{QUESTION, Shared, failure_of};
+use super::{Shared, failure_of};
 use crate::clock::{self, HostClock};
-use crate::messages::{self, Ask, BEAT_MS, Beat, Pulse, Right, Versions};
+use crate::messages::{self, Ask, BEAT_MS, Beat, LEASE_MS, Pulse, Right, Versions};
 
 /// How often what is on its way is looked at.
 const LOOK: Duration = Duration::from_millis(20);
@@ -103,14 +104,25 @@ impl Shared {
             sent,
             heard,
         };
-        let told = self.view.lock().hear(pulse, clock, asked);
+        let (told, reached, settled) = {
+            let mut view = self.view.lock();
+            let told = view.hear(pulse, clock, asked);
+            (told, view.reached, view.is_settled(heard))
+        };
         for told in told {
             self.tell(told, heard);
+        }
+        let is_timely = clock.is_timely();
+        if !is_timely && !reached {
+            self.complain(&format!("its answers take longer than {LEASE_MS} ms"));
         }
         if self.is_unknown.swap(false, Ordering::SeqCst) {
             self.greet();
         }
-        if !asked {
+        if settled {
+            self.ask_waiting();
+        }
+        if !asked && is_timely {
             // The host's clock is known now, so the lease can be asked for: what the service starts next may need it.
             self.beat();
         }
@@ -240,10 +252,11 @@ impl Shared {
                 let view = self.view.lock();
                 view.clock
                     .filter(|_| !view.reached)
-                    .map(|clock| clock.sent + messages::LEASE_MS)
+                    .map(|clock| clock.sent + LEASE_MS)
             };
             self.runs.lock().end_lost(None, lost_at, now);
             self.give_up_lists(at);
+            self.give_up_questions(at);
             let overdue = self.stops.lock().overdue(at);
             tell(overdue, &Err(self.not_reached().into()));
             let unanswered = self.stops.lock().unanswered();

@@ -10,8 +10,9 @@ use program::{Halt, Later, Refusal, Reply, Run, Toolbox};
 use protocol::{Answer, Functions, Raw, RunEnd};
 
 use super::line::Way;
+use super::questions::QUESTION;
 use super::stops::{ServiceStop, tell};
-use super::{Mount, QUESTION, Shared, failure_of};
+use super::{Mount, Shared, failure_of};
 use crate::clock;
 use crate::messages::{Ask, ResumeDone, Right, START_AGE_MS, StartAsk, StopDone, StopView};
 
@@ -39,7 +40,7 @@ impl Toolbox for Mount {
 
     fn plan(&self, tool: String, args: Raw<Object>, reply: Reply<Raw<Option<Plan>>>) {
         let toolbox = self.0.toolbox.clone();
-        self.0.question(&Ask::Plan { toolbox, tool, args }, reply);
+        self.0.question(Ask::Plan { toolbox, tool, args }, reply);
     }
 
     fn conclude(
@@ -56,7 +57,7 @@ impl Toolbox for Mount {
             args,
             report,
         };
-        self.0.question(&ask, reply);
+        self.0.question(ask, reply);
     }
 
     fn start(&self, run: Run, start: Raw<Start>) {
