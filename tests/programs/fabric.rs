@@ -2,6 +2,7 @@
 
 mod contact;
 mod faults;
+mod fleet;
 mod machines;
 mod proxy;
 mod rights;

@@ -90,7 +90,8 @@ fn what_is_called_when_contact_is_made_is_done() {
             .client
             .invoke("assemble", &json!({ "steps": 1, "step_ms": 1 }));
         assert_eq!(
-            done["result"]["success"], true,
+            done["result"]["success"],
+            true,
             "{after:?}, at once: {at_once}: {done}\n{}\n{}",
             robot.host.log(),
             laptop.service.log()
