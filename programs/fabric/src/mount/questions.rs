@@ -24,9 +24,11 @@ pub(super) struct Questions(Vec<Waiting>);
 
 struct Waiting {
     since: Instant,
-    /// Asks it anew, or refuses it.
-    end: Box<dyn FnOnce(&Arc<Shared>, Contact) + Send>,
+    end: End,
 }
+
+/// Asks the question anew, or refuses it.
+type End = Box<dyn FnOnce(&Arc<Shared>, Contact) + Send>;
 
 /// What a question that waited finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
