@@ -66,6 +66,14 @@ fn until_lost(laptop: &mut Assistant) {
     });
 }
 
+/// Why steps failed, as the service has recorded it.
+fn failures(laptop: &Assistant) -> String {
+    let facts = laptop.scene.sandbox.path("state/ovos-tools/facts.jsonl");
+    let facts = std::fs::read_to_string(facts).unwrap_or_default();
+    let failed = facts.lines().filter(|fact| fact.contains("message"));
+    failed.map(|fact| format!("{fact}\n")).collect()
+}
+
 #[test]
 fn what_is_called_when_contact_is_made_is_done() {
     let mut robot = Robot::new(&[("laptop", "operator")]);
@@ -92,9 +100,10 @@ fn what_is_called_when_contact_is_made_is_done() {
         assert_eq!(
             done["result"]["success"],
             true,
-            "{after:?}, at once: {at_once}: {done}\n{}\n{}",
+            "{after:?}, at once: {at_once}: {done}\n{}\n{}\n{}",
             robot.host.log(),
-            laptop.service.log()
+            laptop.service.log(),
+            failures(&laptop)
         );
     }
 }
