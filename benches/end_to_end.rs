@@ -3,7 +3,7 @@
 //! Buses, services and responders run in separate processes; this one is the client. Variants are measured alternately,
 //! round by round, so that ratios hold on a busy machine where absolute values do not. `make bench` builds what it
 //! needs and runs it; it takes about nine minutes. `cargo bench --bench end_to_end -- agent opm` runs some of it: `stop`,
-//! `lists`, `brake`, `embedded`, `isolation`, `console`, `mcp`, `agent`, `opm`, `mounts`, `python`, `start`, `weight`.
+//! `lists`, `brake`, `embedded`, `isolation`, `console`, `mcp`, `agent`, `opm`, `mounts`, `fabric`, `python`, `start`, `weight`.
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 #![allow(
     clippy::unwrap_used,
@@ -20,6 +20,7 @@ mod support {
     pub(crate) mod crash;
     pub(crate) mod door;
     pub(crate) mod embedded;
+    pub(crate) mod fabric;
     pub(crate) mod isolation;
     pub(crate) mod lines;
     pub(crate) mod lists;
@@ -48,15 +49,15 @@ use std::time::Instant;
 
 use support::table::Table;
 use support::{
-    agent, brake, console, door, embedded, isolation, lists, mounts, opm, peers, published, start, stop,
-    weight,
+    agent, brake, console, door, embedded, fabric, isolation, lists, mounts, opm, peers, published, start,
+    stop, weight,
 };
 
 /// Adds rows to the table.
 type Rows = fn(&mut Table) -> io::Result<()>;
 
 /// The parts, in the order of the table.
-const PARTS: [(&str, Rows); 13] = [
+const PARTS: [(&str, Rows); 14] = [
     ("stop", stop::rows),
     ("lists", lists::rows),
     ("brake", brake::rows),
@@ -67,6 +68,7 @@ const PARTS: [(&str, Rows); 13] = [
     ("agent", agent::rows),
     ("opm", opm::rows),
     ("mounts", mounts::rows),
+    ("fabric", fabric::rows),
     ("python", published::rows),
     ("start", start::rows),
     ("weight", weight::rows),

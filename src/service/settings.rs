@@ -51,17 +51,12 @@ pub(super) fn manager_settings(
     };
     let configured = move |section: Result<Arc<Section>, ConfigErrors>, reading: u64| {
         let section = section.map_err(|errors| errors.to_string())?;
+        let limits = &section.limits;
+        let times = (limits.open, limits.close);
+        let toolbox = section.toolbox.clone();
         Ok(Configured {
-            toolbox: section.toolbox.clone(),
-            limits: host::Limits {
-                max_result_bytes,
-                open: section.limits.open,
-                close: section.limits.close,
-                ..host::Limits::default()
-            },
-            memory_mb: section.limits.memory_mb,
             reading,
-            ..Configured::default()
+            ..Configured::new(toolbox, limits.memory_mb, max_result_bytes, times)
         })
     };
     let mounted = {

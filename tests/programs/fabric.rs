@@ -1,6 +1,8 @@
 //! A robot's toolbox on another machine: used as one of this machine, stopped, and lost in every way.
 
+mod contact;
 mod faults;
+mod fleet;
 mod machines;
 mod proxy;
 mod rights;

@@ -3,6 +3,8 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::messages::LEASE_MS;
+
 /// Milliseconds since this machine started, time asleep included.
 pub(crate) fn now_ms() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
@@ -23,6 +25,11 @@ pub(crate) struct HostClock {
 }
 
 impl HostClock {
+    /// Whether the answer came before a lease that was asked for with the question could end: later it says nothing of now.
+    pub(crate) fn is_timely(self) -> bool {
+        self.heard < self.sent + LEASE_MS
+    }
+
     /// A time of the host that is not later than its clock shows at `here`, so that what it ends never ends too late.
     pub(crate) fn at(self, here: u64) -> u64 {
         let passed = here.saturating_sub(self.heard);

@@ -253,6 +253,9 @@ pub(crate) struct Pulse {
     pub(crate) stop: Option<StopView>,
     /// Whether the asker holds the lease.
     pub(crate) held: bool,
+    /// It does not yet, and nothing keeps it from that: the next beat gets it, or the one after the end of another mount of its machine.
+    #[serde(default)]
+    pub(crate) lease_comes: bool,
     /// Who does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commander: Option<String>,

@@ -100,7 +100,8 @@ fn common(folder: &Folder) -> Value {
     let (certificate, key) = (folder.certificate(), folder.key());
     json!({
         "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
-        "transport": { "link": {
+        // A dial that was lost in a dark network is given up, and made again.
+        "transport": { "unicast": { "open_timeout": 3000, "accept_timeout": 3000 }, "link": {
             "tls": {
                 "root_ca_certificate": folder.authority(), "enable_mtls": true,
                 "listen_certificate": certificate, "listen_private_key": key,

@@ -75,6 +75,24 @@ impl Robot {
         }
     }
 
+    /// A further robot of the fabric that `first` made, with `laptop` as its operator.
+    pub(super) fn joining(first: &Self, name: &str) -> Self {
+        let scene = Scene::new(&json!({}));
+        succeeds(&first.scene.sandbox, &["invite", name, "--role", "viewer"]);
+        let file = first.invitation(name);
+        succeeds(&scene.sandbox, &["join", file.to_str().unwrap()]);
+        succeeds(&scene.sandbox, &["allow", "laptop", "--role", "operator"]);
+        let port = free_port();
+        let host = start_host(&scene, port, &[]);
+        let more = Vec::new();
+        Self {
+            scene,
+            port,
+            host,
+            more,
+        }
+    }
+
     /// Starts the host again after its end.
     pub(super) fn restart(&mut self) {
         self.host = start_host(&self.scene, self.port, &self.more);
@@ -142,9 +160,6 @@ impl Assistant {
 
     /// The same, with a command that starts the mounts.
     fn with(name: &str, robot: &Robot, before: &[String]) -> Self {
-        let scene = Scene::new(&json!({}));
-        let file = robot.invitation(name);
-        succeeds(&scene.sandbox, &["join", file.to_str().unwrap()]);
         let proxy = Proxy::to(robot.port);
         let at = format!("127.0.0.1:{}", proxy.port);
         let mount = |toolbox: &str, more: &[&str]| {
@@ -158,21 +173,29 @@ impl Assistant {
             "testbed": mount("testbed", &[]),
             "robot1_dup": mount("testbed_dup", &["--id", "robot1_dup"]),
         });
+        let mut this = Self::mounting(name, robot, proxy, &programs);
+        this.until_reached();
+        this
+    }
+
+    /// A machine that joins the fabric that `robot` made, with these programs.
+    pub(super) fn mounting(name: &str, robot: &Robot, proxy: Proxy, programs: &Value) -> Self {
+        let scene = Scene::new(&json!({}));
+        let file = robot.invitation(name);
+        succeeds(&scene.sandbox, &["join", file.to_str().unwrap()]);
         // As a person does beside the machine, whatever its backend is known to be just then.
         let service = json!({ "programs": programs, "operator_tools": true });
         scene.configure(&service, &json!({}));
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);
         let service = serve(&scene, &mut client);
-        let mut this = Self {
+        Self {
             scene,
             client,
             service,
             proxy,
             _bus: bus,
-        };
-        this.until_reached();
-        this
+        }
     }
 
     /// Starts the service again after its end.
@@ -182,7 +205,13 @@ impl Assistant {
 
     #[track_caller]
     pub(super) fn until_reached(&mut self) -> Value {
-        toolbox_until(&mut self.client, "testbed", "contact with its host", |toolbox| {
+        self.until_reaches("testbed")
+    }
+
+    /// Waits until the host of a toolbox is reached.
+    #[track_caller]
+    pub(super) fn until_reaches(&mut self, toolbox: &str) -> Value {
+        toolbox_until(&mut self.client, toolbox, "contact with its host", |toolbox| {
             toolbox["state"] == "ready"
                 && toolbox["backend"]["state"] != "unreachable"
                 && toolbox["tools"] != 0
@@ -201,13 +230,19 @@ impl Assistant {
     /// Lifts the stop that is in force, also the newer ones that come while it is asked for.
     #[track_caller]
     pub(super) fn resume(&mut self) {
+        self.resume_of("testbed");
+    }
+
+    /// The same for one of several toolboxes.
+    #[track_caller]
+    pub(super) fn resume_of(&mut self, id: &str) {
         let end = Instant::now() + DEADLINE;
         loop {
-            let toolbox = crate::support::status::toolbox(&mut self.client, "testbed");
+            let toolbox = crate::support::status::toolbox(&mut self.client, id);
             if toolbox["latched"] == false {
                 return;
             }
-            let asked = json!({ "toolbox_id": "testbed", "stop_id": toolbox["stop_id"] });
+            let asked = json!({ "toolbox_id": id, "stop_id": toolbox["stop_id"] });
             let answer = self.client.ask("ovos.tools.resume", &asked);
             let outcome = &answer["toolboxes"][0];
             assert!(outcome["ok"] == true || Instant::now() < end, "{answer}");

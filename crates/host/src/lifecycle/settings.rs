@@ -160,6 +160,29 @@ pub struct Configured {
 }
 
 impl Configured {
+    /// A toolbox with this section and memory limit, which has the times `open` and `close` to open and close in and may give results of
+    /// `max_result_bytes`; other limits as by default.
+    #[must_use]
+    pub fn new(
+        toolbox: ToolboxConfig,
+        memory_mb: Option<u64>,
+        max_result_bytes: usize,
+        (open, close): (Duration, Duration),
+    ) -> Self {
+        let limits = Limits {
+            max_result_bytes,
+            open,
+            close,
+            ..Limits::default()
+        };
+        Self {
+            toolbox,
+            limits,
+            memory_mb,
+            ..Self::default()
+        }
+    }
+
     /// Whether a toolbox that was opened with `other` need not be replaced, unless files that it reads have changed.
     pub(crate) fn keeps(&self, other: &Self) -> bool {
         let same = Self {

@@ -238,6 +238,8 @@ impl Desk {
             self.refuse(peer, query, FailureKind::ToolboxUnavailable, &text);
             return;
         };
+        let commander = self.leases.lock().commander(id).map(str::to_owned);
+        let is_free = commander.as_ref().is_none_or(|commander| commander == peer);
         let pulse = Pulse {
             boot: self.boot.clone(),
             // Read before the latch: what is told of it is at least as new.
@@ -245,7 +247,8 @@ impl Desk {
             epoch: self.toolboxes.engine.stop_epoch(id),
             stop: self.held_by(id),
             held,
-            commander: self.leases.lock().commander(id).map(str::to_owned),
+            lease_comes: beat.lease.is_some() && !held && is_free,
+            commander,
             state: room.state,
             tools: room.version,
             last: room.last,

@@ -1,17 +1,24 @@
 //! The steps that this host has planned: what another machine may start, because what it says of an action is not believed. Read
 //! [`Planned::keep`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use engine::Plan;
-use ovos_toolbox_wire::Effect;
+use ovos_toolbox_wire::{Effect, Object};
 
 /// How many different steps of one tool are remembered for one machine; a larger plan is remembered alone.
 const STEPS: usize = 4096;
 
+/// How many arguments of one tool are remembered for one machine for which there is no plan: as many as it may have calls at a time.
+const WHOLE: usize = 1024;
+
 /// The steps of each tool, by the machine that asked for a plan.
 #[derive(Debug, Default)]
-pub(super) struct Planned(BTreeMap<Tool, BTreeSet<Step>>);
+pub(super) struct Planned {
+    steps: BTreeMap<Tool, BTreeSet<Step>>,
+    /// The newest arguments for which the toolbox planned nothing: with them the tool itself is the only step.
+    whole: BTreeMap<Tool, VecDeque<Object>>,
+}
 
 type Tool = (String, String, String);
 
@@ -25,7 +32,7 @@ impl Planned {
             .actions
             .iter()
             .map(|action| step(&action.name, action.effect, &action.subsystems));
-        let known = self.0.entry(key(peer, toolbox, tool)).or_default();
+        let known = self.steps.entry(key(peer, toolbox, tool)).or_default();
         if known.len() + plan.actions.len() > STEPS {
             known.clear();
         }
@@ -34,8 +41,26 @@ impl Planned {
 
     /// Whether this host planned such a step of the tool for this machine.
     pub(super) fn has(&self, of: (&str, &str, &str), name: &str, effect: Effect, takes: &[String]) -> bool {
-        let known = self.0.get(&key(of.0, of.1, of.2));
+        let known = self.steps.get(&key(of.0, of.1, of.2));
         known.is_some_and(|known| known.contains(&step(name, effect, takes)))
+    }
+
+    /// Remembers that the toolbox planned nothing for these arguments.
+    pub(super) fn keep_whole(&mut self, of: (&str, &str, &str), args: Object) {
+        let known = self.whole.entry(key(of.0, of.1, of.2)).or_default();
+        if known.len() == WHOLE {
+            known.pop_front();
+        }
+        known.push_back(args);
+    }
+
+    /// Takes out that the toolbox planned nothing for these arguments: each start needs a plan of its own.
+    pub(super) fn take_whole(&mut self, of: (&str, &str, &str), args: &Object) -> bool {
+        let Some(known) = self.whole.get_mut(&key(of.0, of.1, of.2)) else {
+            return false;
+        };
+        let at = known.iter().position(|kept| kept == args);
+        at.is_some_and(|at| known.remove(at).is_some())
     }
 }
 

@@ -17,6 +17,9 @@ use crate::clock;
 use crate::messages::{Right, RunWord, StartAsk};
 use crate::peers::Role;
 
+/// The longest arguments that are remembered with their plan, in bytes: what a machine asks for takes little memory here.
+const SHORT: usize = 4096;
+
 /// Who starts something, and how it is answered.
 struct Starter {
     peer: String,
@@ -45,10 +48,16 @@ impl Desk {
         args: &Raw<Object>,
     ) -> Result<Option<ovos_toolbox_wire::Plan>, Failure> {
         let known = self.known(toolbox, tool)?;
+        let is_short = args.text().len() <= SHORT;
         let args = read(args)?;
         let (copy, lease) = self.lease(toolbox)?;
         let plan = copy.toolbox.plan(tool, &args).await;
         let Some(plan) = plan.map_err(NoAnswer::into_failure)? else {
+            // Others are planned once more when they start.
+            if is_short {
+                let mut planned = self.planned.lock();
+                planned.keep_whole((peer, toolbox, tool), args);
+            }
             return Ok(None);
         };
         let checked = checked(plan.actions.clone(), &known, Duration::ZERO, &lease)?;
@@ -240,6 +249,10 @@ impl Desk {
         let takes_all = action.subsystems.iter().any(|name| name == "all");
         let is_whole = action.name == *tool && action.effect == known.effect && (takes_all || !moves);
         if is_whole {
+            let of = (peer, toolbox.as_str(), tool.as_str());
+            if self.planned.lock().take_whole(of, &action.params) {
+                return Ok(());
+            }
             let plan = copy.toolbox.plan(tool, &action.params).await;
             if plan.map_err(NoAnswer::into_failure)?.is_none() {
                 return Ok(());

@@ -154,17 +154,15 @@ impl Toolboxes {
             let config = config.clone();
             move |id: &str| {
                 let section = config.toolbox(id).map_err(|errors| errors.to_string())?;
-                Ok(Configured {
-                    toolbox: section.toolbox.clone(),
-                    limits: host::Limits {
-                        max_result_bytes,
-                        open: section.limits.open,
-                        close: section.limits.close,
-                        ..host::Limits::default()
-                    },
-                    memory_mb: section.limits.memory_mb,
-                    ..Configured::default()
-                })
+                let limits = &section.limits;
+                let times = (limits.open, limits.close);
+                let toolbox = section.toolbox.clone();
+                Ok(Configured::new(
+                    toolbox,
+                    limits.memory_mb,
+                    max_result_bytes,
+                    times,
+                ))
             }
         };
         let programs = {

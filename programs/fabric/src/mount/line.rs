@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::{Failure, FailureKind};
 use parking_lot::Mutex;
@@ -16,6 +16,10 @@ use zenoh::{Session, Wait as _};
 use crate::folder::{Folder, Identity};
 use crate::messages::{Ask, Right, key};
 use crate::session::mount_config;
+
+/// How long a host may say nothing until it is dialled anew: Zenoh dials again by itself, but not after a link that ended while it was
+/// being made, and TCP tries a network that was dark for long only every minute.
+const SILENT: Duration = Duration::from_secs(2);
 
 /// How a question travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +49,14 @@ struct Dialled {
     session: Session,
     /// Another machine has answered at the address: nothing is asked of it, and nothing that it says is heard.
     is_other: Arc<AtomicBool>,
+    /// When it was opened, or something was heard last.
+    heard: Arc<Mutex<Instant>>,
+}
+
+impl Dialled {
+    fn is_usable(&self) -> bool {
+        !self.is_other.load(Ordering::SeqCst) && self.heard.lock().elapsed() < SILENT
+    }
 }
 
 impl Line {
@@ -58,13 +70,13 @@ impl Line {
         }
     }
 
-    /// Opens the session, if there is none. May take seconds.
+    /// Opens the session, if there is none on which the host was heard of late. May take seconds.
     ///
     /// # Errors
     /// Nobody answers there, or who answers is another machine.
     pub(crate) fn open(&self) -> Result<(), String> {
         if let Some(dialled) = &*self.session.lock()
-            && !dialled.is_other.load(Ordering::SeqCst)
+            && dialled.is_usable()
         {
             return Ok(());
         }
@@ -82,7 +94,11 @@ impl Line {
             return Err(why);
         }
         let is_other = watched?;
-        *self.session.lock() = Some(Dialled { session, is_other });
+        *self.session.lock() = Some(Dialled {
+            session,
+            is_other,
+            heard: Arc::new(Mutex::new(Instant::now())),
+        });
         Ok(())
     }
 
@@ -127,7 +143,9 @@ impl Line {
     /// Whether what is at the other end now is still the host: a session dials again by itself.
     pub(crate) fn check_again(&self) {
         let dialled = self.session.lock().clone();
-        if let Some(Dialled { session, is_other }) = dialled
+        if let Some(Dialled {
+            session, is_other, ..
+        }) = dialled
             && self.check(&session).is_err()
         {
             // The next beat opens another one.
@@ -177,7 +195,12 @@ impl Line {
         let dialled = self.session.lock().clone();
         let end = End(heard);
         // Without a session the end is heard now; otherwise when Zenoh drops the callback.
-        let Some(Dialled { session, is_other }) = dialled else {
+        let Some(Dialled {
+            session,
+            is_other,
+            heard: last,
+        }) = dialled
+        else {
             return;
         };
         if is_other.load(Ordering::SeqCst) {
@@ -202,6 +225,7 @@ impl Line {
                 if let Ok(sample) = reply.result()
                     && !is_other.load(Ordering::SeqCst)
                 {
+                    *last.lock() = Instant::now();
                     (end.0)(Some(&sample.payload().to_bytes()));
                 }
             })

@@ -10,6 +10,10 @@ use crate::messages::{LEASE_MS, Pulse, StopDone, StopView};
 /// How many stops are remembered as known to the service.
 const KNOWN_STOPS: usize = 32;
 
+/// How long the host may be heard without the lease that it is about to give, until it counts as reached without: another mount of this
+/// machine holds it, and does not end.
+const LEASE_COMES_MS: u64 = 2 * LEASE_MS;
+
 /// How long an emergency halt of the service may be its echo of a stop that this mount reported.
 const ECHO_MS: u64 = 1000;
 
@@ -22,6 +26,8 @@ pub(super) struct View {
     pub(super) stop: Option<StopView>,
     pub(super) clock: Option<HostClock>,
     pub(super) held: bool,
+    /// Since when the lease is about to come.
+    comes_since: Option<u64>,
     pub(super) commander: Option<String>,
     pub(super) state: String,
     /// The last event that arrived.
@@ -61,7 +67,8 @@ pub(super) enum News {
 impl View {
     /// Takes a host's sign of life.
     ///
-    /// The host counts as reached once a beat was answered that asked for the lease: what starts then finds it.
+    /// The host counts as reached once a beat was answered in time that asked for the lease, and that is settled: this mount holds it, or
+    /// does not get it. What is asked then finds it so. Answers that the network held up longer than a lease lasts say nothing of now.
     pub(super) fn hear(&mut self, pulse: &Pulse, clock: HostClock, asked: bool) -> Vec<News> {
         let mut told = Vec::new();
         // Answers may overtake each other.
@@ -76,7 +83,8 @@ impl View {
             (self.settled, self.tools, self.after) = (0, None, None);
         }
         self.boot = Some(pulse.boot.clone());
-        if !self.reached && asked {
+        self.comes_since = pulse.lease_comes.then(|| self.comes_since.unwrap_or(clock.heard));
+        if !self.reached && asked && clock.is_timely() && !self.waits_for_lease(clock.heard) {
             self.reached = true;
             told.push(News::Reached);
         }
@@ -122,7 +130,16 @@ impl View {
 
     /// The host is not reached; the next sign of life is news.
     pub(super) fn lose(&mut self) {
-        (self.reached, self.held) = (false, false);
+        (self.reached, self.held, self.comes_since) = (false, false, None);
+    }
+
+    /// Whether what the service asks is answered now as it will be in the next moment: the host is reached, and no lease is about to come.
+    pub(super) fn is_settled(&self, now: u64) -> bool {
+        self.reached && !self.waits_for_lease(now)
+    }
+
+    fn waits_for_lease(&self, now: u64) -> bool {
+        self.comes_since.is_some_and(|since| now < since + LEASE_COMES_MS)
     }
 
     /// When the host counts as lost, unless it is heard before: when the lease that its last answer confirmed has run out there.
@@ -195,6 +212,7 @@ mod tests {
                 reason: format!("because of {id}"),
             }),
             held: true,
+            lease_comes: false,
             commander: None,
             state: "ready".to_owned(),
             tools: 1,

@@ -1,0 +1,96 @@
+//! Questions about calls: each is answered once, by the host or with why there is no answer. Read [`Shared::question`].
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use program::Reply;
+use protocol::Answer;
+use serde::de::DeserializeOwned;
+
+use super::line::Way;
+use super::{Shared, failure_of};
+use crate::clock;
+use crate::messages::{Ask, Right};
+
+/// How long a question may take; the service waits 1 s for it.
+pub(super) const QUESTION: Duration = Duration::from_millis(900);
+
+/// How long of that it waits for the host to be reached, with the lease that the call may need.
+const CONTACT: Duration = Duration::from_millis(700);
+
+/// The questions that wait for the host to be reached. As many as the service has calls.
+#[derive(Default)]
+pub(super) struct Questions(Vec<Waiting>);
+
+struct Waiting {
+    since: Instant,
+    end: End,
+}
+
+/// Asks the question anew, or refuses it.
+type End = Box<dyn FnOnce(&Arc<Shared>, Contact) + Send>;
+
+/// What a question that waited finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Contact {
+    Made,
+    Missed,
+}
+
+impl Shared {
+    /// Asks about a call. Where contact with the host is being made, or is lost under the question, it waits for that, so that a call that
+    /// comes in such a moment is done. What starts never waits: nothing moves later than it was asked for.
+    pub(super) fn question<T: DeserializeOwned + 'static>(self: &Arc<Self>, ask: Ask, reply: Reply<T>) {
+        self.ask_since(Instant::now(), ask, reply);
+    }
+
+    fn ask_since<T: DeserializeOwned + 'static>(self: &Arc<Self>, since: Instant, ask: Ask, reply: Reply<T>) {
+        if !self.view.lock().is_settled(clock::now_ms()) {
+            return self.wait(since, ask, reply);
+        }
+        let this = self.clone();
+        let left = QUESTION.saturating_sub(since.elapsed());
+        let ask = Arc::new(ask);
+        let asked = ask.clone();
+        let heard = move |answer: Option<Answer<T>>| match answer {
+            Some(Answer::Ok(value)) => reply(Ok(value)),
+            Some(refused) => reply(Err(failure_of(refused).into())),
+            None => match Arc::into_inner(asked) {
+                Some(ask) if since.elapsed() < CONTACT => this.wait(since, ask, reply),
+                _ => reply(Err(this.not_reached().into())),
+            },
+        };
+        self.line.ask(Right::Read, Way::Data, left, &ask, heard);
+    }
+
+    fn wait<T: DeserializeOwned + 'static>(&self, since: Instant, ask: Ask, reply: Reply<T>) {
+        let end = move |shared: &Arc<Self>, contact| match contact {
+            Contact::Made => shared.ask_since(since, ask, reply),
+            Contact::Missed => reply(Err(shared.not_reached().into())),
+        };
+        self.questions.lock().0.push(Waiting {
+            since,
+            end: Box::new(end),
+        });
+    }
+
+    /// Asks what waits for the host to be reached.
+    pub(super) fn ask_waiting(self: &Arc<Self>) {
+        let waiting = std::mem::take(&mut self.questions.lock().0);
+        for question in waiting {
+            (question.end)(self, Contact::Made);
+        }
+    }
+
+    /// Refuses what has waited long enough.
+    pub(super) fn give_up_questions(self: &Arc<Self>, now: Instant) {
+        let overdue: Vec<Waiting> = {
+            let mut questions = self.questions.lock();
+            let is_overdue = |question: &mut Waiting| now.duration_since(question.since) >= CONTACT;
+            questions.0.extract_if(.., is_overdue).collect()
+        };
+        for question in overdue {
+            (question.end)(self, Contact::Missed);
+        }
+    }
+}
