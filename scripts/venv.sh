@@ -1,6 +1,6 @@
 #!/bin/sh
-# venv.sh [mavsdk|mcp|skills|opm|voice|hive|ros|console|audio|stable|node|package|cross]: fills .venv with the Python packages that the interop tests use, .venv-vendors
-# with the vendors' types that exports are compared with, .venv-mavsdk with mavsdk_server, .venv-mcp with MCP clients,
+# venv.sh [mavsdk|mcp|frameworks|skills|opm|voice|hive|ros|console|audio|stable|node|package|cross]: fills .venv with the Python packages that the interop tests use, .venv-vendors
+# with the vendors' types that exports are compared with, .venv-mavsdk with mavsdk_server, .venv-mcp with MCP clients, .venv-frameworks with those of agents' frameworks,
 # .venv-voice with the SDKs of speech services, .venv-ros with ROS 2 from its wheels, .venv-console with what drives a browser, .venv-hive with a HiveMind hub and a satellite, .venv-skills with ovos-workshop, ovos-core and OVOS's agents, .venv-opm with
 # the published OPM toolboxes, .venv-audio with ovos-audio and ovos-media, .venv-stable with OVOS's stable releases, .venv-node with Node and the programs that test an MCP server, and .venv-robots with the clients
 # of robots' vendors (separately, because their dependencies may conflict); with an argument only that one. .venv-package and
@@ -54,7 +54,7 @@ mkdir -p .cache
 exec 9>.cache/venv.lock
 if command -v flock >/dev/null; then flock 9; fi
 
-for only in mavsdk mcp opm voice hive ros console stable; do
+for only in mavsdk mcp frameworks opm voice hive ros console stable; do
     case ${1:-$only} in "$only") ;; *) continue ;; esac
     fill ".venv-$only" "tests/python/requirements-$only.txt" <<END
 -r tests/python/requirements-$only.txt

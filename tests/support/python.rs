@@ -25,6 +25,16 @@ pub(crate) fn mcp_python() -> Option<&'static Path> {
     is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-mcp", &["mcp"])).as_path())
 }
 
+/// The same for the interpreter with the frameworks of agents.
+pub(crate) fn frameworks_python() -> Option<&'static Path> {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    is_wanted().then(|| {
+        PYTHON
+            .get_or_init(|| find(".venv-frameworks", &["frameworks"]))
+            .as_path()
+    })
+}
+
 /// The same for the interpreter with the published OPM toolboxes, and with the service and the bus that they are made for.
 pub(crate) fn opm_python() -> Option<&'static Path> {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();

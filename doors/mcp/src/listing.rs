@@ -5,8 +5,9 @@ use std::sync::Arc;
 use config::McpDoor;
 use door::find::{CALL_TOOL, FIND_TOOLS};
 use door::{Listing, LongCallTool, OwnTool, Registered, ScheduleTool, StopTool};
-use ovos_toolbox_wire::Effect;
+use ovos_toolbox_wire::{Effect, Object};
 use rmcp::model::{Tool, ToolAnnotations};
+use serde_json::json;
 
 use crate::{find_tools, run_tool};
 
@@ -98,11 +99,28 @@ pub(crate) fn shown_tool(owner: &Owner, config: &McpDoor) -> Tool {
                 tool = tool.with_title(registered.name.clone());
             }
             if let Some(output) = registered.output.clone().filter(|_| config.output_schemas) {
-                tool = tool.with_raw_output_schema(output);
+                tool = tool.with_raw_output_schema(Arc::new(or_handle(&output)));
             }
             tool
         }
     }
+}
+
+/// A schema for what a tool returns, or for the handle of a call that takes longer than its client waits: clients check what they get
+/// with the schema that they were shown.
+fn or_handle(output: &Object) -> Object {
+    let mut output = output.clone();
+    let definitions = output.shift_remove("$defs");
+    let handle = json!({
+        "type": "object",
+        "properties": {"call_id": {"type": "string"}, "state": {"enum": ["running", "ending"]}, "message": {"type": "string"}},
+        "required": ["call_id", "state", "message"],
+    });
+    let mut schema = Object::new();
+    schema.insert("type".to_owned(), json!("object"));
+    schema.insert("anyOf".to_owned(), json!([output, handle]));
+    schema.extend(definitions.map(|definitions| ("$defs".to_owned(), definitions)));
+    schema
 }
 
 fn own_tool(tool: impl OwnTool) -> Tool {

@@ -8,8 +8,7 @@ use chrono::{DateTime, Utc};
 use door::{Answer, LongCall, LongCallTool, PendingRequest, wait_limit};
 use ovos_toolbox_wire::{FailureKind, Object};
 use rmcp::model::{
-    CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, DetailedTask, Task, TaskPayload,
-    TaskStatus,
+    CallToolResponse, CallToolResult, CreateTaskResult, DetailedTask, Task, TaskPayload, TaskStatus,
 };
 use rmcp::service::RequestContext;
 use rmcp::task_manager::current_timestamp;
@@ -135,9 +134,7 @@ async fn leaves(door: &Door, request: &CallRequest) -> Farewell {
 fn with_reason(call: &LongCall<Outcome>, outcome: Outcome) -> Outcome {
     match (outcome, call.was_told_to_end()) {
         (Ok(CallToolResponse::Complete(mut result)), Some(why)) => {
-            result
-                .content
-                .push(ContentBlock::text(format!("It was told to end: {why}.")));
+            answer::remark(&mut result, format!("It was told to end: {why}."));
             Ok(result.into())
         }
         (outcome, _) => outcome,

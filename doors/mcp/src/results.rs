@@ -104,7 +104,12 @@ pub(crate) fn result(
     forms: Forms,
     mut answer: Answer,
 ) -> CallToolResult {
-    let most = if forms == Forms::Text { most } else { most / 2 };
+    let most = match (forms, answer.failed) {
+        (Forms::Text, _) => most,
+        (_, false) => most / 2,
+        // Its text stands in the structure, too.
+        (_, true) => most / 3,
+    };
     let Some(short) = shorten(tool, &answer.data, most) else {
         answer.text = first(&answer.text, most);
         return answer::result(answer);

@@ -92,7 +92,11 @@ impl Stage {
 
     /// A script of tests/python that drives the door; gets the paths that all of them need, then `arguments`.
     pub(crate) fn script(&self, name: &str, arguments: &[&str]) -> Process {
-        let python = mcp_python().expect("it was asked for before");
+        self.script_of(mcp_python().expect("it was asked for before"), name, arguments)
+    }
+
+    /// The same for another interpreter.
+    pub(crate) fn script_of(&self, python: &Path, name: &str, arguments: &[&str]) -> Process {
         let script = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/python")
             .join(name);
@@ -103,6 +107,15 @@ impl Stage {
 
     pub(crate) fn motor_log(&self) -> String {
         self.scene.sandbox.path("motor.log").to_str().unwrap().to_owned()
+    }
+}
+
+/// What the service did stands beside why a test failed.
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.service.log());
+        }
     }
 }
 

@@ -190,10 +190,10 @@ fn stop_moving_ends_what_arrived_before_it_and_nothing_else() {
                 [true, true, false, false],
                 "burst {burst}, {how}: {answers:#?}"
             );
-            assert_eq!(
-                answers[2]["result"]["structuredContent"],
-                json!({"stopped": 2, "running": []}),
-                "burst {burst}, {how}"
+            let stopped = &answers[2]["result"]["structuredContent"];
+            assert!(
+                stopped["stopped"] == 2 && stopped["running"] == json!([]),
+                "burst {burst}, {how}: {stopped}"
             );
             assert!(start.elapsed() < DEADLINE, "burst {burst}, {how}");
         }

@@ -1,5 +1,6 @@
 //! Calls that take longer than their clients wait: they are answered with a handle and go on, as long as their clients ask for them.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use crate::mcp::door::{Listening, Stage, binary};
 use crate::mcp::order::moves;
 use crate::mcp::sessions::{Http, read};
 use crate::support::process::Process;
-use crate::support::python::{mcp_python, node};
+use crate::support::python::{frameworks_python, mcp_python, node};
 
 fn stage() -> Stage {
     Stage::new(&json!({ "reply_within_ms": 2000, "lease_ms": 4000 }))
@@ -16,11 +17,20 @@ fn stage() -> Stage {
 
 /// Clients of an SDK that give up after 3, 5 and 10 s.
 fn gives_up(peer: &str, era: &str, transport: &str) {
-    if mcp_python().is_none() {
-        return;
+    if let Some(python) = mcp_python() {
+        gives_up_on(&stage(), python, peer, era, transport);
     }
-    let stage = stage();
-    let listening = (transport == "http").then(|| Listening::start(&stage));
+}
+
+/// Frameworks for agents that give up after as long, and what their models read.
+fn framework_gives_up(peer: &str, transport: &str) {
+    if let Some(python) = frameworks_python() {
+        gives_up_on(&stage(), python, peer, "framework", transport);
+    }
+}
+
+fn gives_up_on(stage: &Stage, python: &Path, peer: &str, era: &str, transport: &str) {
+    let listening = (transport == "http").then(|| Listening::start(stage));
     let (url, token) = reached(listening.as_ref());
     let (door, motor_log, bus) = (binary(), stage.motor_log(), stage.scene.url());
     let arguments = [
@@ -33,7 +43,7 @@ fn gives_up(peer: &str, era: &str, transport: &str) {
         url,
         token,
     ];
-    let output = stage.script("mcp_patience.py", &arguments).finish();
+    let output = stage.script_of(python, "mcp_patience.py", &arguments).finish();
     println!("{output}");
     assert!(output.contains("nothing stopped half way"), "{output}");
 }
@@ -60,6 +70,36 @@ fn mcp_in_the_modern_era_over_http() {
 #[test]
 fn fastmcp_in_the_modern_era_over_stdio() {
     gives_up("fastmcp", "modern", "stdio");
+}
+
+/// Clients check a handle with the schema that they were shown.
+#[test]
+fn clients_that_are_shown_output_schemas() {
+    let Some(python) = mcp_python() else { return };
+    for peer in ["mcp", "fastmcp"] {
+        let stage = Stage::new(&json!({ "reply_within_ms": 2000, "lease_ms": 4000, "output_schemas": true }));
+        gives_up_on(&stage, python, peer, "legacy", "stdio");
+    }
+}
+
+#[test]
+fn langchain_over_stdio() {
+    framework_gives_up("langchain", "stdio");
+}
+
+#[test]
+fn openai_agents_over_http() {
+    framework_gives_up("openai-agents", "http");
+}
+
+#[test]
+fn pydantic_ai_over_http() {
+    framework_gives_up("pydantic-ai", "http");
+}
+
+#[test]
+fn mcp_use_over_stdio() {
+    framework_gives_up("mcp-use", "stdio");
 }
 
 fn typescript(major: &str, transport: &str) {
