@@ -13,6 +13,7 @@ mod gstreamer;
 mod page;
 mod robot;
 mod ros;
+mod second_machine;
 #[path = "../support/lib.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
 mod support;
