@@ -90,6 +90,22 @@ fn fabric(scene: &Scene, arguments: &[&str]) {
     );
 }
 
+impl Drop for Robot {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.host.log());
+        }
+    }
+}
+
+impl Drop for Laptop {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.service.log());
+        }
+    }
+}
+
 /// The machine with the service.
 struct Laptop {
     scene: Scene,

@@ -134,6 +134,9 @@ impl Launch {
     fn of(executable: &Executable, private: &Path, host: &Program, how: Option<&str>) -> Self {
         let folder = WorkFolder::below(private);
         let mut host = host.clone();
+        // The service knows what a plugin needs that comes with it. A program of the same id is another one, such as the mount of
+        // that plugin's machine.
+        host.confine = host.confine.filter(|confine| confine.default.is_none());
         if let Some(confine) = &mut host.confine {
             confine.paths_rw.push(folder.path().to_owned());
             confine.paths_ro.extend(executable.paths().map(Path::to_owned));
