@@ -22,8 +22,8 @@ use std::thread;
 
 use ovos_toolbox_wire::{Event, Failure, FailureKind, Manifest};
 use parking_lot::Mutex;
-use program::Link;
-use protocol::{Answer, Hello, PROTOCOL, REMOTE, Raw};
+use program::{Link, level};
+use protocol::{Answer, Hello, PROTOCOL, REMOTE, Raw, RunEnd};
 
 use crate::folder::Folder;
 use crate::messages::RunWord;
@@ -185,8 +185,23 @@ impl Shared {
             }
             RunWord::Ended { end, content } => {
                 let content = content::kept(content, folder);
-                self.runs.lock().end(number, end, &content);
+                let failed = match &end {
+                    RunEnd::Output(_) => None,
+                    RunEnd::Cancelled => Some("its host ended it".to_owned()),
+                    RunEnd::Error(why) | RunEnd::Lost(why) => Some(why.text().to_owned()),
+                };
+                let ended = self.runs.lock().end(number, end, &content);
+                if let Some(why) = failed {
+                    self.note_ends(ended, &format!("host `{}` says: {why}", self.line.host));
+                }
             }
+        }
+    }
+
+    /// Logs why runs ended without an output.
+    fn note_ends(&self, names: impl IntoIterator<Item = String>, why: &str) {
+        for name in names {
+            self.link.log(level::INFO, "fabric", &format!("{name}: {why}"));
         }
     }
 }

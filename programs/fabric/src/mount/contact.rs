@@ -82,12 +82,12 @@ impl Shared {
             view.halts_on_loss
         };
         self.is_doubtful.store(true, Ordering::SeqCst);
-        let moved = {
+        let (moved, lost) = {
             let mut runs = self.runs.lock();
             let moved = runs.need_commander();
-            runs.lose_all(clock::now_ms(), &self.lost(why));
-            moved
+            (moved, runs.lose_all(clock::now_ms(), &self.lost(why)))
         };
+        self.note_ends(lost, why);
         // Where the host only halts, and for what it lets go on, a stop from here would be one more than happens there.
         if moved && !halts {
             let reason = format!("{why}, while something moved; it stops there by itself");
@@ -151,7 +151,8 @@ impl Shared {
             News::NewBoot => {
                 self.is_doubtful.store(true, Ordering::SeqCst);
                 let text = format!("host `{host}` was started anew");
-                self.runs.lock().lose_all(now, &self.lost(&text));
+                let lost = self.runs.lock().lose_all(now, &self.lost(&text));
+                self.note_ends(lost, &text);
                 self.backends.lock().clear();
                 self.is_unknown.store(true, Ordering::SeqCst);
             }
