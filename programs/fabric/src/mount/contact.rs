@@ -104,16 +104,16 @@ impl Shared {
             sent,
             heard,
         };
-        let (told, reached, settled) = {
+        let (told, reached, settled, hastens) = {
             let mut view = self.view.lock();
             let told = view.hear(pulse, clock, asked);
-            (told, view.reached, view.is_settled(heard))
+            let hastens = view.hastens(clock, asked);
+            (told, view.reached, view.is_settled(heard), hastens)
         };
         for told in told {
             self.tell(told, heard);
         }
-        let is_timely = clock.is_timely();
-        if !is_timely && !reached {
+        if !clock.is_timely() && !reached {
             self.complain(&format!("its answers take longer than {LEASE_MS} ms"));
         }
         if self.is_unknown.swap(false, Ordering::SeqCst) {
@@ -122,8 +122,8 @@ impl Shared {
         if settled {
             self.ask_waiting();
         }
-        if !asked && is_timely {
-            // The host's clock is known now, so the lease can be asked for: what the service starts next may need it.
+        if hastens {
+            // What the service starts next may need the lease.
             self.beat();
         }
         self.runs.lock().end_lost(Some(sent), None, heard);
