@@ -198,6 +198,14 @@ impl Shared {
         }
     }
 
+    /// Does what may wait for the network on a thread that ends with it.
+    fn aside(&self, name: &str, work: impl FnOnce() + Send + 'static) {
+        if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(work) {
+            let text = format!("the thread `{name}` cannot be started: {error}");
+            self.link.log(level::ERROR, "fabric", &text);
+        }
+    }
+
     /// Logs why runs ended without an output.
     fn note_ends(&self, names: impl IntoIterator<Item = String>, why: &str) {
         for name in names {

@@ -277,7 +277,13 @@ impl Desk {
         if let CallLookup::InFlight(call) = self.toolboxes.engine.find(call_id)
             && call.cause().is_none()
         {
-            tracing::info!(call_id, toolbox = call.toolbox_id, tool = call.tool, reason, "a run is ended");
+            tracing::info!(
+                call_id,
+                toolbox = call.toolbox_id,
+                tool = call.tool,
+                reason,
+                "a run is ended"
+            );
             let by = format!("`{by}`: {reason}");
             call.end(Cause::Cancelled { by });
         }

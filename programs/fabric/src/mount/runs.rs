@@ -99,7 +99,9 @@ impl Runs {
     /// As [`Self::lose`], for all.
     pub(super) fn lose_all(&mut self, now: u64, why: &Failure) -> Vec<String> {
         let numbers: Vec<u64> = self.open.keys().copied().collect();
-        let lost = numbers.into_iter().filter_map(|number| self.lose(number, now, why));
+        let lost = numbers
+            .into_iter()
+            .filter_map(|number| self.lose(number, now, why));
         lost.collect()
     }
 
