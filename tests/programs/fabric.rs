@@ -82,10 +82,17 @@ fn a_toolbox_of_another_machine_is_used_as_one_of_this_machine() {
     // An event, and tools that come later.
     client.send(
         "ovos.tools.invoke",
-        &json!({ "name": "emit_event", "args": { "kind": "bell", "data": { "n": 1 } } }),
+        &json!({ "name": "emit_event", "args": { "kind": "bell", "data": { "n": 1 } }, "call_id": "bell" }),
     );
-    client.until("the event", |frame| {
-        (frame["type"] == "ovos.tools.event" && frame["data"]["kind"] == "bell").then_some(())
+    let (mut rang, mut answer) = (false, None);
+    client.until("the event, and the answer of what emitted it", |frame| {
+        rang |= frame["type"] == "ovos.tools.event" && frame["data"]["kind"] == "bell";
+        if frame["type"] == "ovos.tools.invoke.response" {
+            answer = Some(frame["data"].clone());
+        }
+        let failed = answer.as_ref().filter(|answer| !answer["error"].is_null());
+        assert!(failed.is_none(), "{failed:?}");
+        (rang && answer.is_some()).then_some(())
     });
     client.send(
         "ovos.tools.invoke",

@@ -148,7 +148,7 @@ fn main() -> ExitCode {
             | Command::Status
             | Command::Doctor { .. }
     );
-    if uses_zenoh && let Err(error) = session::with_one_reader() {
+    if uses_zenoh && let Err(error) = session::with_one_thread() {
         return print_and_exit(&format!("start this program again: {error}\n"), EXIT_WRONG);
     }
     let done = match command {

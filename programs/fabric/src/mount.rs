@@ -22,8 +22,8 @@ use std::thread;
 
 use ovos_toolbox_wire::{Event, Failure, FailureKind, Manifest};
 use parking_lot::Mutex;
-use program::Link;
-use protocol::{Answer, Hello, PROTOCOL, REMOTE, Raw};
+use program::{Link, level};
+use protocol::{Answer, Hello, PROTOCOL, REMOTE, Raw, RunEnd};
 
 use crate::folder::Folder;
 use crate::messages::RunWord;
@@ -185,8 +185,31 @@ impl Shared {
             }
             RunWord::Ended { end, content } => {
                 let content = content::kept(content, folder);
-                self.runs.lock().end(number, end, &content);
+                let failed = match &end {
+                    RunEnd::Output(_) => None,
+                    RunEnd::Cancelled => Some("its host ended it".to_owned()),
+                    RunEnd::Error(why) | RunEnd::Lost(why) => Some(why.text().to_owned()),
+                };
+                let ended = self.runs.lock().end(number, end, &content);
+                if let Some(why) = failed {
+                    self.note_ends(ended, &format!("host `{}` says: {why}", self.line.host));
+                }
             }
+        }
+    }
+
+    /// Does what may wait for the network on a thread that ends with it.
+    fn aside(&self, name: &str, work: impl FnOnce() + Send + 'static) {
+        if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(work) {
+            let text = format!("the thread `{name}` cannot be started: {error}");
+            self.link.log(level::ERROR, "fabric", &text);
+        }
+    }
+
+    /// Logs why runs ended without an output.
+    fn note_ends(&self, names: impl IntoIterator<Item = String>, why: &str) {
+        for name in names {
+            self.link.log(level::INFO, "fabric", &format!("{name}: {why}"));
         }
     }
 }

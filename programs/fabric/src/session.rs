@@ -14,20 +14,23 @@ use crate::peers::PeerList;
 /// The variable that sets the threads of Zenoh.
 const RUNTIME: &str = "ZENOH_RUNTIME";
 
-/// One thread that reads: with two of them in one session over TLS messages vanished.
-const ONE_READER: &str = "(rx: (worker_threads: 1))";
+/// One thread reads and writes. Zenoh's link over TLS uses one rustls connection for both without a lock: a write beside a read ended a
+/// good link (`handshake not complete`), and with it every run on it; with two readers messages vanished. See
+/// <https://github.com/eclipse-zenoh/zenoh/issues/2557>. So a callback of Zenoh never sends what waits for room in the network: the
+/// thread that would make the room is the one that waits.
+const ONE_THREAD: &str = "(rx: (worker_threads: 1), tx: (handover: rx))";
 
 /// Starts this program again with the threads that Zenoh needs. Returns at once if it has them, and with an error if it cannot.
 ///
 /// # Errors
 /// The program cannot be started.
-pub(crate) fn with_one_reader() -> Result<(), std::io::Error> {
-    if std::env::var_os(RUNTIME).as_deref() == Some(ONE_READER.as_ref()) {
+pub(crate) fn with_one_thread() -> Result<(), std::io::Error> {
+    if std::env::var_os(RUNTIME).as_deref() == Some(ONE_THREAD.as_ref()) {
         return Ok(());
     }
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let mut command = Command::new("/proc/self/exe");
-    Err(command.args(arguments).env(RUNTIME, ONE_READER).exec())
+    Err(command.args(arguments).env(RUNTIME, ONE_THREAD).exec())
 }
 
 /// The port of a host that names none.

@@ -120,7 +120,8 @@ fn of_report(report: Report, cause: Option<Cause>) -> RunEnd {
     };
     match line.outcome {
         Outcome::Completed => RunEnd::Output(Raw::of(&line.output.unwrap_or_default())),
-        Outcome::Cancelled => RunEnd::Cancelled,
+        // With its reason: the other side knows by itself whether it asked for that.
+        Outcome::Cancelled => RunEnd::Error(Raw::of(&failure(FailureKind::CancelledError))),
         Outcome::TimedOut | Outcome::Abandoned => RunEnd::Error(Raw::of(&failure(FailureKind::TimeoutError))),
         Outcome::Failed | Outcome::Skipped => RunEnd::Error(Raw::of(&failure(FailureKind::RuntimeError))),
     }

@@ -129,7 +129,7 @@ impl Desk {
                 self.stop(peer, toolbox, order, query);
             }
             Ask::Cancel { mount, run, .. } => {
-                self.cancel(peer, &call_id(peer, &mount, run));
+                self.cancel(peer, &call_id(peer, &mount, run), "it was asked to end");
                 self.reply(peer, &query, &Answer::Ok(()));
             }
             Ask::Halt { toolbox, subsystems } => self.halt(peer, &toolbox, subsystems, query),
@@ -261,23 +261,31 @@ impl Desk {
     /// Ends the runs that their mount wants ended, and those for which nobody waits there any more.
     fn end_unclaimed(&self, peer: &str, beat: &Beat) {
         for run in &beat.cancelled {
-            self.cancel(peer, &call_id(peer, &beat.mount, *run));
+            self.cancel(peer, &call_id(peer, &beat.mount, *run), "it was asked to end");
         }
         for call in self.toolboxes.engine.calls() {
             let run = run_of(&call.call_id, peer, &beat.mount).filter(|_| call.toolbox_id == beat.toolbox);
             if run.is_some_and(|run| run <= beat.started && !beat.open.contains(&run)) {
-                self.cancel(peer, &call.call_id);
+                self.cancel(peer, &call.call_id, "nobody waits for it there any more");
             }
         }
     }
 
     /// Ends a run, also one that comes later: a start may be overtaken by its cancel.
-    fn cancel(&self, by: &str, call_id: &str) {
+    fn cancel(&self, by: &str, call_id: &str, reason: &str) {
         self.cancelled.lock().note(by, call_id);
         if let CallLookup::InFlight(call) = self.toolboxes.engine.find(call_id)
             && call.cause().is_none()
         {
-            call.end(Cause::Cancelled { by: by.to_owned() });
+            tracing::info!(
+                call_id,
+                toolbox = call.toolbox_id,
+                tool = call.tool,
+                reason,
+                "a run is ended"
+            );
+            let by = format!("`{by}`: {reason}");
+            call.end(Cause::Cancelled { by });
         }
     }
 

@@ -205,7 +205,11 @@ impl Desk {
         // From here on a stop, a cancel or the loss of the lease finds the call; what came before is seen now.
         self.check(starter, &ask)?;
         if self.cancelled.lock().has(peer, &request.call_id) {
-            return Ok((RunEnd::Cancelled, Vec::new()));
+            let text = format!(
+                "host `{}` was asked to end it before it began",
+                self.identity.name
+            );
+            return Err(Failure::new(FailureKind::CancelledError, text));
         }
         let call_id = request.call_id.clone();
         copy.expect(

@@ -42,6 +42,13 @@ impl Desk {
             });
             for call in self.toolboxes.engine.calls() {
                 if call.toolbox_id == toolbox {
+                    tracing::info!(
+                        call_id = call.call_id,
+                        toolbox,
+                        tool = call.tool,
+                        reason,
+                        "a run is ended"
+                    );
                     let (stop_id, reason) = (holder.stop_id.clone(), reason.clone());
                     call.end(Cause::EmergencyStop { stop_id, reason });
                 }

@@ -102,6 +102,13 @@ fn lose(desk: &Arc<Desk>, toolbox: &str, lease: &Lease, now: u64) {
         tracing::info!(toolbox, peer, since, moves, "the lease ran out");
     }
     for call in own {
+        tracing::info!(
+            call_id = call.call_id,
+            toolbox,
+            tool = call.tool,
+            reason = "its commander is lost",
+            "a run is ended"
+        );
         call.end(Cause::Cancelled {
             by: format!("the loss of its commander `{peer}`"),
         });

@@ -82,12 +82,12 @@ impl Shared {
             view.halts_on_loss
         };
         self.is_doubtful.store(true, Ordering::SeqCst);
-        let moved = {
+        let (moved, lost) = {
             let mut runs = self.runs.lock();
             let moved = runs.need_commander();
-            runs.lose_all(clock::now_ms(), &self.lost(why));
-            moved
+            (moved, runs.lose_all(clock::now_ms(), &self.lost(why)))
         };
+        self.note_ends(lost, why);
         // Where the host only halts, and for what it lets go on, a stop from here would be one more than happens there.
         if moved && !halts {
             let reason = format!("{why}, while something moved; it stops there by itself");
@@ -104,16 +104,16 @@ impl Shared {
             sent,
             heard,
         };
-        let (told, reached, settled) = {
+        let (told, reached, settled, hastens) = {
             let mut view = self.view.lock();
             let told = view.hear(pulse, clock, asked);
-            (told, view.reached, view.is_settled(heard))
+            let hastens = view.hastens(clock, asked);
+            (told, view.reached, view.is_settled(heard), hastens)
         };
         for told in told {
             self.tell(told, heard);
         }
-        let is_timely = clock.is_timely();
-        if !is_timely && !reached {
+        if !clock.is_timely() && !reached {
             self.complain(&format!("its answers take longer than {LEASE_MS} ms"));
         }
         if self.is_unknown.swap(false, Ordering::SeqCst) {
@@ -122,8 +122,8 @@ impl Shared {
         if settled {
             self.ask_waiting();
         }
-        if !asked && is_timely {
-            // The host's clock is known now, so the lease can be asked for: what the service starts next may need it.
+        if hastens {
+            // What the service starts next may need the lease.
             self.beat();
         }
         self.runs.lock().end_lost(Some(sent), None, heard);
@@ -151,7 +151,8 @@ impl Shared {
             News::NewBoot => {
                 self.is_doubtful.store(true, Ordering::SeqCst);
                 let text = format!("host `{host}` was started anew");
-                self.runs.lock().lose_all(now, &self.lost(&text));
+                let lost = self.runs.lock().lose_all(now, &self.lost(&text));
+                self.note_ends(lost, &text);
                 self.backends.lock().clear();
                 self.is_unknown.store(true, Ordering::SeqCst);
             }

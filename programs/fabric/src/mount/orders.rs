@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::{Conclusion, Failure, FailureKind, Object, Plan, Report, Start, ToolList};
 use program::{Halt, Later, Refusal, Reply, Run, Toolbox};
-use protocol::{Answer, Functions, Raw, RunEnd};
+use protocol::{Answer, Functions, Raw};
 
 use super::line::Way;
 use super::questions::QUESTION;
@@ -81,6 +81,7 @@ impl Toolbox for Mount {
         let folder = start.call.content_dir.clone();
         let right = if held { Right::Command } else { Right::Read };
         let effect = start.action.effect;
+        let name = format!("call {} action {}", start.call.call_id, start.action.id);
         let ask = Ask::Start(Box::new(StartAsk {
             toolbox: shared.toolbox.clone(),
             mount: shared.mount.clone(),
@@ -91,12 +92,11 @@ impl Toolbox for Mount {
             progress: steps.is_some(),
             start,
         }));
-        let is_void = run.is_void();
-        shared.runs.lock().begin(run, effect);
-        if is_void {
-            shared.runs.lock().end(number, RunEnd::Cancelled, &[]);
-            return;
+        if run.is_void() {
+            let text = "an emergency stop came after it was planned, so it was not begun";
+            return run.fail(&Failure::new(FailureKind::EmergencyStop, text));
         }
+        shared.runs.lock().begin(run, effect, name);
         let this = shared.clone();
         shared
             .line
@@ -109,7 +109,8 @@ impl Toolbox for Mount {
                 None => {
                     let text = format!("the line to host `{}` was lost", this.line.host);
                     let lost = this.lost(&text);
-                    this.runs.lock().lose(number, clock::now_ms(), &lost);
+                    let lost = this.runs.lock().lose(number, clock::now_ms(), &lost);
+                    this.note_ends(lost, &text);
                 }
             });
     }

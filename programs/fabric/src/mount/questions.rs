@@ -74,12 +74,20 @@ impl Shared {
         });
     }
 
-    /// Asks what waits for the host to be reached.
+    /// Asks what waits for the host to be reached, on a thread of its own: this is called where the network is read, and questions wait
+    /// for room in it.
     pub(super) fn ask_waiting(self: &Arc<Self>) {
-        let waiting = std::mem::take(&mut self.questions.lock().0);
-        for question in waiting {
-            (question.end)(self, Contact::Made);
+        if self.questions.lock().0.is_empty() {
+            return;
         }
+        let this = self.clone();
+        // Where there is no thread, they are refused when they have waited long enough, or asked after the next beat.
+        self.aside("questions", move || {
+            let waiting = std::mem::take(&mut this.questions.lock().0);
+            for question in waiting {
+                (question.end)(&this, Contact::Made);
+            }
+        });
     }
 
     /// Refuses what has waited long enough.

@@ -20,6 +20,8 @@ pub(super) struct Runs {
 #[derive(Debug)]
 struct OpenRun {
     run: Run,
+    /// Its call and its action, for people.
+    name: String,
     /// Whether it moves something, be it to safety.
     moves: bool,
     /// Whether its host ends it without its commander.
@@ -30,11 +32,12 @@ struct OpenRun {
 }
 
 impl Runs {
-    pub(super) fn begin(&mut self, run: Run, effect: Effect) {
+    pub(super) fn begin(&mut self, run: Run, effect: Effect, name: String) {
         let number = run.number();
         self.started = self.started.max(number);
         let open = OpenRun {
             run,
+            name,
             moves: moves(effect),
             needs_commander: effect == Effect::Motion,
             cancelled: false,
@@ -70,33 +73,36 @@ impl Runs {
         )
     }
 
-    /// Ends a run as its host says.
-    pub(super) fn end(&mut self, number: u64, end: RunEnd, content: &[Content]) {
-        if let Some(open) = self.open.remove(&number) {
-            let content = (!content.is_empty()).then(|| Raw::of(&content.to_vec()));
-            open.run.end(end, content);
-        }
+    /// Ends a run as its host says; returns its name if it was open.
+    pub(super) fn end(&mut self, number: u64, end: RunEnd, content: &[Content]) -> Option<String> {
+        let open = self.open.remove(&number)?;
+        let content = (!content.is_empty()).then(|| Raw::of(&content.to_vec()));
+        open.run.end(end, content);
+        Some(open.name)
     }
 
     /// The line was lost while a run was under way. What moves nothing ends now. What moves ends when the host has brought it to
-    /// rest: it is not claimed any more, so the host ends it at the next beat, or when the lease runs out.
-    pub(super) fn lose(&mut self, number: u64, now: u64, why: &Failure) {
-        let Some(open) = self.open.get_mut(&number) else {
-            return;
-        };
+    /// rest: it is not claimed any more, so the host ends it at the next beat, or when the lease runs out. Returns the name of a run
+    /// that was not lost before.
+    pub(super) fn lose(&mut self, number: u64, now: u64, why: &Failure) -> Option<String> {
+        let open = self.open.get_mut(&number)?;
         if open.moves {
+            let is_new = open.orphan.is_none();
             open.orphan.get_or_insert_with(|| (now, why.clone()));
-        } else if let Some(open) = self.open.remove(&number) {
-            open.run.fail(why);
+            return is_new.then(|| open.name.clone());
         }
+        let open = self.open.remove(&number)?;
+        open.run.fail(why);
+        Some(open.name)
     }
 
     /// As [`Self::lose`], for all.
-    pub(super) fn lose_all(&mut self, now: u64, why: &Failure) {
+    pub(super) fn lose_all(&mut self, now: u64, why: &Failure) -> Vec<String> {
         let numbers: Vec<u64> = self.open.keys().copied().collect();
-        for number in numbers {
-            self.lose(number, now, why);
-        }
+        let lost = numbers
+            .into_iter()
+            .filter_map(|number| self.lose(number, now, why));
+        lost.collect()
     }
 
     /// Ends what was lost and is at rest: the host has answered a beat that was sent after the loss at `confirmed`, or its lease ran

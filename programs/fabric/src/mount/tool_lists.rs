@@ -36,10 +36,17 @@ impl Shared {
     }
 
     pub(super) fn answer_lists(self: &Arc<Self>) {
-        let waiting = std::mem::take(&mut self.lists.lock().waiting);
-        for (_, reply) in waiting {
-            self.list(reply);
+        if self.lists.lock().waiting.is_empty() {
+            return;
         }
+        let this = self.clone();
+        // Called where the network is read, and a question waits for room in it. Without a thread the wait ends as without a host.
+        self.aside("lists", move || {
+            let waiting = std::mem::take(&mut this.lists.lock().waiting);
+            for (_, reply) in waiting {
+                this.list(reply);
+            }
+        });
     }
 
     /// Answers lists for which the host did not come in time: with what it had last, or with none.

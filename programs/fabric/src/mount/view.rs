@@ -26,6 +26,8 @@ pub(super) struct View {
     pub(super) stop: Option<StopView>,
     pub(super) clock: Option<HostClock>,
     pub(super) held: bool,
+    /// When the first answer of this contact came. What was sent before it may have waited in the network or in the host for any time.
+    contact_since: Option<u64>,
     /// Since when the lease is about to come.
     comes_since: Option<u64>,
     pub(super) commander: Option<String>,
@@ -67,8 +69,9 @@ pub(super) enum News {
 impl View {
     /// Takes a host's sign of life.
     ///
-    /// The host counts as reached once a beat was answered in time that asked for the lease, and that is settled: this mount holds it, or
-    /// does not get it. What is asked then finds it so. Answers that the network held up longer than a lease lasts say nothing of now.
+    /// The host counts as reached once a beat was answered in time that was sent in this contact and asked for the lease, and that is
+    /// settled: this mount holds it, or does not get it. What is asked then finds it so, and the lease lasts until the next beats.
+    /// Answers to what was sent before the contact say nothing of now: the lease that they confirm may be about to run out.
     pub(super) fn hear(&mut self, pulse: &Pulse, clock: HostClock, asked: bool) -> Vec<News> {
         let mut told = Vec::new();
         // Answers may overtake each other.
@@ -78,13 +81,15 @@ impl View {
             return told;
         }
         self.clock = Some(clock);
+        self.contact_since.get_or_insert(clock.heard);
         if self.boot.as_ref().is_some_and(|boot| *boot != pulse.boot) {
             told.push(News::NewBoot);
             (self.settled, self.tools, self.after) = (0, None, None);
         }
         self.boot = Some(pulse.boot.clone());
         self.comes_since = pulse.lease_comes.then(|| self.comes_since.unwrap_or(clock.heard));
-        if !self.reached && asked && clock.is_timely() && !self.waits_for_lease(clock.heard) {
+        let is_of_now = clock.is_timely() && self.is_of_contact(clock);
+        if !self.reached && asked && is_of_now && !self.waits_for_lease(clock.heard) {
             self.reached = true;
             told.push(News::Reached);
         }
@@ -130,7 +135,20 @@ impl View {
 
     /// The host is not reached; the next sign of life is news.
     pub(super) fn lose(&mut self) {
-        (self.reached, self.held, self.comes_since) = (false, false, None);
+        (self.reached, self.held) = (false, false);
+        (self.comes_since, self.contact_since) = (None, None);
+    }
+
+    /// Whether a beat was sent after the first answer of this contact.
+    fn is_of_contact(&self, clock: HostClock) -> bool {
+        self.contact_since.is_some_and(|since| clock.sent >= since)
+    }
+
+    /// Whether the next beat is to be sent at once, because contact is made with it: this answer is the first, or one that lets the
+    /// lease be asked for.
+    pub(super) fn hastens(&self, clock: HostClock, asked: bool) -> bool {
+        let is_first = self.contact_since == Some(clock.heard);
+        !self.reached && clock.is_timely() && (is_first || (!asked && self.is_of_contact(clock)))
     }
 
     /// Whether what the service asks is answered now as it will be in the next moment: the host is reached, and no lease is about to come.
@@ -148,9 +166,13 @@ impl View {
     }
 
     /// Until when the lease is asked for, by the host's clock: it lasts from the last beat that was answered, so that both sides see
-    /// its end, whichever way of the network is dark.
+    /// its end, whichever way of the network is dark. While contact is made only a beat of this contact counts: with an older one the
+    /// lease would end at once.
     pub(super) fn lease_until(&self, now: u64) -> Option<u64> {
         let clock = self.clock.filter(|clock| now < clock.sent + LEASE_MS)?;
+        if !self.reached && !self.is_of_contact(clock) {
+            return None;
+        }
         Some(clock.when_sent() + LEASE_MS)
     }
 
@@ -222,8 +244,10 @@ mod tests {
         }
     }
 
-    /// What is told after a pulse that was sent at `clock` by the host and arrives 10 ms later, here in the same time.
+    /// What is told after a pulse that was sent at `clock` by the host and arrives 10 ms later, here in the same time. Contact was made
+    /// before.
     fn hear(view: &mut View, clock: u64, stop: Option<&str>) -> Vec<News> {
+        view.contact_since.get_or_insert(0);
         let pulse = pulse(clock, stop);
         let clock = HostClock {
             host: clock,
@@ -388,6 +412,27 @@ mod tests {
         hear(&mut view, 400, None);
         hear(&mut view, 500, Some("s4"));
         assert_eq!(newer(&mut view).as_deref(), Some("s4"));
+    }
+
+    #[test]
+    fn what_the_network_held_up_makes_no_contact() {
+        let mut view = View::default();
+        let mut answered = |sent: u64, heard: u64, asked: bool| {
+            let (host, lease) = (heard - 1, view.lease_until(sent));
+            let clock = HostClock { host, sent, heard };
+            let told = view.hear(&pulse(host, None), clock, asked);
+            (told.contains(&News::Reached), view.hastens(clock, asked), lease)
+        };
+        // Sent before the network was dark, with the lease held then: it ends in 50 ms.
+        assert_eq!(answered(1000, 1450, true), (false, true, None));
+        assert_eq!(answered(1100, 1452, true), (false, false, None));
+        // Sent now; the lease can be asked for from the next one on.
+        assert_eq!(answered(1451, 1460, false), (false, true, None));
+        let (reached, hastens, lease) = answered(1460, 1470, true);
+        assert!(
+            reached && !hastens && lease.unwrap() > 1460 + LEASE_MS / 2,
+            "{lease:?}"
+        );
     }
 
     #[test]
