@@ -371,6 +371,10 @@ fn only_what_the_owner_has_named_runs_and_only_so_long() {
     for (args, wrong) in [
         (json!({"policy": "swung"}), "did you mean swing?"),
         (
+            json!({"policy": "swing", "seconds": -5}),
+            "-5 is out of range, expected 1 to 20 seconds",
+        ),
+        (
             json!({"policy": "swing", "seconds": 21}),
             "21 is out of range, expected 1 to 20 seconds",
         ),
