@@ -123,6 +123,11 @@ impl Guest {
         self.stage.borrow().is_over()
     }
 
+    /// Whether what it was given to call when it is over is still to be called.
+    pub(crate) fn will_return(&self) -> bool {
+        self.over.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     fn order(&self, order: Order) {
         // Fails only where the keeper has ended, which is heard.
         _ = self.keeper.get().map(|keeper| keeper.tell(&order));

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::Leash;
+use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper,
     set_parent_process_death_signal, setpgid, wait,
@@ -30,6 +31,8 @@ const LINES: usize = 12;
 const LINE: u64 = 400;
 /// The most that a program may write in all: a line of 100 bytes at 30 Hz takes an hour for a third of it.
 const MOST: u64 = 32 << 20;
+/// The pause before the children are listed again where the list had none and there is one.
+const AGAIN: Duration = Duration::from_millis(1);
 /// How long the last lines of a program may take to be read when it has ended.
 const LAST_LINES: Duration = Duration::from_millis(200);
 
@@ -71,7 +74,7 @@ pub fn run(leash: Leash) {
 
 /// Makes this process outlive the toolbox for the moment that it takes to end the program.
 fn stand_apart() -> Result<(), String> {
-    let trouble = |what: &'static str| move |error: rustix::io::Errno| format!("{what}: {error}");
+    let trouble = |what: &'static str| move |error: Errno| format!("{what}: {error}");
     // That signal would end this process alone. Its end of the socket says that the toolbox is gone.
     set_parent_process_death_signal(None).map_err(trouble("PDEATHSIG"))?;
     setpgid(None, None).map_err(trouble("a process group of its own"))?;
@@ -156,25 +159,27 @@ fn accompany(mut child: Child, happens: &Sender<Event>, events: &Receiver<Event>
     ending
 }
 
-/// Kills what the program has left behind, and what that leaves behind in turn; returns how many processes that were.
+/// Kills what the program has left behind, and what that leaves behind in turn; returns how many processes that were. Does not return
+/// while the kernel knows of one: a port must not be opened beside it.
 fn end_descendants() -> usize {
     let mut ended = 0;
-    // Each round ends at least one process. A program that forks faster than this is left to the kernel's limits.
-    for _ in 0..10_000 {
+    loop {
         let children = children();
-        if children.is_empty() {
-            break;
+        for pid in &children {
+            _ = kill_process(*pid, Signal::KILL);
         }
-        for pid in children {
-            _ = kill_process(pid, Signal::KILL);
+        // With children that were killed it returns as soon as one of them has ended. The list can leave out a child while others end.
+        let options = match children.is_empty() {
+            true => WaitOptions::NOHANG,
+            false => WaitOptions::empty(),
+        };
+        match wait(options) {
+            Ok(Some(_)) => ended += 1,
+            Ok(None) => std::thread::sleep(AGAIN),
+            Err(Errno::INTR) => {}
+            Err(_) => return ended,
         }
-        // Returns as soon as one of the children has ended.
-        if wait(WaitOptions::empty()).is_err() {
-            break;
-        }
-        ended += 1;
     }
-    ended
 }
 
 /// The children of this process, adopted ones included.

@@ -304,18 +304,20 @@ impl Sender {
         }
     }
 
-    /// Runs `before` and closes the port, for another program: until the next stop every job is refused. Never blocks.
+    /// Runs `before` and closes the port, for another program: until the next stop every job is refused. Nothing is lent where
+    /// `returns` denies that such a stop is still to come; it is asked under the lock of the queue. Never blocks.
     pub(crate) fn lend(
         &self,
         servos: Vec<u8>,
         before: impl FnOnce(&mut Wire) -> Result<(), ServoError> + Send + 'static,
+        returns: impl FnOnce() -> bool + Send + 'static,
     ) -> Result<Pending<()>, ServoError> {
         let (shared, bus) = (Arc::clone(&self.shared), self.name.clone());
         self.send(Urgency::Moves(servos), move |wire| {
             before(wire)?;
             let mut queue = shared.queue();
             // The stop came before the port was lent, and nothing would take it back.
-            if !queue.stops.is_empty() {
+            if !queue.stops.is_empty() || !returns() {
                 return Err(ServoError::Stopped { bus });
             }
             queue.lent = true;

@@ -17,6 +17,8 @@ use crate::unit::Unit;
 
 /// How long a program that was killed may take to end, and the servos to come back, in seconds.
 const BACK: f64 = 15.0;
+/// The shortest time that a call may ask for, in seconds.
+const LEAST: f64 = 1.0;
 /// The time that a program has when a call does not say, in seconds.
 const USUAL: f64 = 30.0;
 
@@ -65,11 +67,11 @@ fn run_policy(unit: &Unit, args: RunPolicy) -> Planned<'_> {
         return Err(unknown("policy", "policy", &args.policy, &known));
     };
     let seconds = args.seconds.unwrap_or(USUAL.min(policy.max_seconds));
-    if seconds > policy.max_seconds {
+    if !(LEAST..=policy.max_seconds).contains(&seconds) {
         return Err(tool_error(ActionError::OutOfRange {
             what: format!("run_policy {} seconds", args.policy),
             value: seconds,
-            min: 1.0,
+            min: LEAST,
             max: policy.max_seconds,
             unit: "seconds",
         }));

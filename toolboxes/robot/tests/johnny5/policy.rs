@@ -293,6 +293,24 @@ fn the_program_dies_with_a_toolbox_that_is_killed() {
     within("rest", || (!arm.line.moves()).then_some(()));
 }
 
+/// The keeper ends before the ports are lent, or while they are: the robot is not left without its ports.
+#[test]
+fn a_keeper_that_does_not_start_leaves_the_robot_where_it_is() {
+    let Some(arm) = Arm::new() else { return };
+    role_host("/bin/false");
+    let robot = arm.open("ends", "hold");
+    for _ in 0..5 {
+        let done = robot.invoke("run_policy", json!({"policy": "swing"})).unwrap();
+        assert_eq!(done["success"], false, "{done:#}");
+        within("a port that is back", || {
+            let status = robot.call("check_torque", json!({"subsystem": "right_arm"}));
+            (!format!("{status:?}").contains("its port is with a program")).then_some(())
+        });
+    }
+    let moved = robot.invoke("go_to_pose", json!({"pose": "home"})).unwrap();
+    assert_eq!(moved["success"], true, "{moved:#}");
+}
+
 #[test]
 fn another_program_on_the_port_is_named() {
     let Some(arm) = Arm::new() else { return };
@@ -352,6 +370,10 @@ fn only_what_the_owner_has_named_runs_and_only_so_long() {
     );
     for (args, wrong) in [
         (json!({"policy": "swung"}), "did you mean swing?"),
+        (
+            json!({"policy": "swing", "seconds": -5}),
+            "-5 is out of range, expected 1 to 20 seconds",
+        ),
         (
             json!({"policy": "swing", "seconds": 21}),
             "21 is out of range, expected 1 to 20 seconds",

@@ -74,7 +74,7 @@ impl Feetech {
         let guest = self.invite(name)?;
         // Whatever ends this future ends the program.
         let ends = EndsWithCall(&guest);
-        self.lend(control).await?;
+        self.lend(&guest, control).await?;
         let errand = Errand {
             command,
             env: policy.env.clone(),
@@ -179,11 +179,21 @@ impl Feetech {
     }
 
     /// Closes every port. A joint keeps its torque and its goal, and gets its own greatest speed back.
-    async fn lend(&self, control: &Control) -> Result<(), ActionError> {
+    async fn lend(&self, guest: &Arc<Guest>, control: &Control) -> Result<(), ActionError> {
         for (name, bus) in &self.buses {
             let ids = self.layout.ids(*name);
-            let sent = control.command(|| bus.sender().lend(ids, ease))?;
-            self.answer(control, sent).await?;
+            let returns = Arc::clone(guest);
+            let sent = control.command(|| {
+                // Checked inside, as every motion is.
+                let stopped = self.stopped.load(Ordering::SeqCst);
+                (!stopped).then(|| bus.sender().lend(ids, ease, move || returns.will_return()))
+            })?;
+            let sent = sent.ok_or(ActionError::Stopped)?;
+            let lent = self.answer(control, sent).await;
+            if let (Err(_), Stage::Lost(how)) = (&lent, &*guest.watch().borrow()) {
+                return Err(self.broken(format!("the process that keeps the program has ended ({how})")));
+            }
+            lent?;
         }
         self.known().hands.clear();
         Ok(())
