@@ -12,8 +12,8 @@ use protocol::Answer;
 
 use crate::folder::{DAY, Folder, Identity, wall_clock};
 use crate::messages::{Ask, Hello, Right, Versions};
-use crate::mount::failure_of;
 use crate::mount::line::{Line, Way};
+use crate::mount::shared::failure_of;
 use crate::session::endpoint;
 
 /// How long a connection, or an answer, may take.

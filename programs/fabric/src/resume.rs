@@ -7,8 +7,8 @@ use protocol::Answer;
 
 use crate::folder::Folder;
 use crate::messages::{Ask, ResumeDone, Right};
-use crate::mount::failure_of;
 use crate::mount::line::{Line, Way};
+use crate::mount::shared::failure_of;
 use crate::session::endpoint;
 
 /// How long the host may take: each of its toolboxes has to agree.

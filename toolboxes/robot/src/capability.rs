@@ -9,6 +9,7 @@ use ovos_toolbox_sdk::wire::Effect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::bus_name::BusName;
 use crate::camera::CameraTable;
 use crate::policy::PolicyTable;
 use crate::shape::GeometryTable;
@@ -158,28 +159,6 @@ pub struct Base {
     /// limit.
     #[serde(default)]
     pub radius: Option<f64>,
-}
-
-/// A serial bus with servos.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum BusName {
-    /// The one of the left arm.
-    Left,
-    /// The one of the right arm.
-    Right,
-}
-
-impl BusName {
-    /// The name in arguments and results.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Left => "left",
-            Self::Right => "right",
-        }
-    }
 }
 
 /// A serial bus with servos.

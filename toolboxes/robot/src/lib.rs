@@ -19,6 +19,7 @@ pub mod adapter;
 pub mod aim;
 mod backends;
 mod bearing;
+mod bus_name;
 pub mod camera;
 pub mod capability;
 mod choice;

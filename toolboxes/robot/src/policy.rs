@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::capability::BusName;
+use crate::bus_name::BusName;
 pub use keeper::{ROLE, run as keep};
 
 /// The longest that a program may have the robot, in seconds.

@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::line::Way;
 use super::questions::QUESTION;
+use super::shared::{Shared, failure_of};
 use super::stops::tell;
 use super::view::News;
-use super::{Shared, failure_of};
 use crate::clock::{self, HostClock};
 use crate::messages::{self, Ask, BEAT_MS, Beat, LEASE_MS, Pulse, Right, Versions};
 

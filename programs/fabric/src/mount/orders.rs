@@ -11,8 +11,8 @@ use protocol::{Answer, Functions, Raw};
 
 use super::line::Way;
 use super::questions::QUESTION;
+use super::shared::{Mount, Shared, failure_of};
 use super::stops::{ServiceStop, tell};
-use super::{Mount, Shared, failure_of};
 use crate::clock;
 use crate::messages::{Ask, ResumeDone, Right, START_AGE_MS, StartAsk, StopDone, StopView};
 

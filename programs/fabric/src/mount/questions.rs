@@ -8,7 +8,8 @@ use protocol::Answer;
 use serde::de::DeserializeOwned;
 
 use super::line::Way;
-use super::{Shared, failure_of};
+use super::pending::{Contact, Question};
+use super::shared::{Shared, failure_of};
 use crate::clock;
 use crate::messages::{Ask, Right};
 
@@ -17,25 +18,6 @@ pub(super) const QUESTION: Duration = Duration::from_millis(900);
 
 /// How long of that it waits for the host to be reached, with the lease that the call may need.
 const CONTACT: Duration = Duration::from_millis(700);
-
-/// The questions that wait for the host to be reached. As many as the service has calls.
-#[derive(Default)]
-pub(super) struct Questions(Vec<Waiting>);
-
-struct Waiting {
-    since: Instant,
-    end: End,
-}
-
-/// Asks the question anew, or refuses it.
-type End = Box<dyn FnOnce(&Arc<Shared>, Contact) + Send>;
-
-/// What a question that waited finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Contact {
-    Made,
-    Missed,
-}
 
 impl Shared {
     /// Asks about a call. Where contact with the host is being made, or is lost under the question, it waits for that, so that a call that
@@ -68,7 +50,7 @@ impl Shared {
             Contact::Made => shared.ask_since(since, ask, reply),
             Contact::Missed => reply(Err(shared.not_reached().into())),
         };
-        self.questions.lock().0.push(Waiting {
+        self.questions.lock().0.push(Question {
             since,
             end: Box::new(end),
         });
@@ -92,9 +74,9 @@ impl Shared {
 
     /// Refuses what has waited long enough.
     pub(super) fn give_up_questions(self: &Arc<Self>, now: Instant) {
-        let overdue: Vec<Waiting> = {
+        let overdue: Vec<Question<Self>> = {
             let mut questions = self.questions.lock();
-            let is_overdue = |question: &mut Waiting| now.duration_since(question.since) >= CONTACT;
+            let is_overdue = |question: &mut Question<Self>| now.duration_since(question.since) >= CONTACT;
             questions.0.extract_if(.., is_overdue).collect()
         };
         for question in overdue {

@@ -1,4 +1,4 @@
-//! The lists of tools that the service asks for: those of the host, and its last one while it is away. Read [`ToolLists`].
+//! The lists of tools that the service asks for: those of the host, and its last one while it is away. Read [`Shared::ask_list`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,20 +8,11 @@ use program::Reply;
 use protocol::{Answer, Raw};
 
 use super::line::Way;
-use super::{Shared, failure_of};
+use super::shared::{Shared, failure_of};
 use crate::messages::{Ask, Right};
 
 /// How long the first list of tools waits for the host.
 const FIRST_LIST: Duration = Duration::from_secs(3);
-
-/// The lists of tools that the service asked for.
-#[derive(Default)]
-pub(super) struct ToolLists {
-    pub(super) waiting: Vec<(Instant, Reply<Raw<ToolList>>)>,
-    /// The last list of the host, which stays while it is away.
-    pub(super) last: Option<Raw<ToolList>>,
-    pub(super) was_asked: bool,
-}
 
 impl Shared {
     /// Answers with the tools of the host, once it is reached or was waited for.

@@ -423,7 +423,7 @@ fn moved(before: &BTreeMap<String, f64>, output: &ActionOutput) -> BTreeMap<Stri
 }
 
 /// What a call says of a program that has ended.
-struct Told {
+struct Summary {
     /// After its name.
     said: String,
     /// Why that is no success, after its name.
@@ -433,9 +433,9 @@ struct Told {
     output: Vec<String>,
 }
 
-fn describe(stage: &Stage, in_time: bool, lasted: Duration, seconds: f64) -> Told {
+fn describe(stage: &Stage, in_time: bool, lasted: Duration, seconds: f64) -> Summary {
     let lasting = format!("{:.1} s", lasted.as_secs_f64());
-    let wrong = |word, said: String| Told {
+    let wrong = |word, said: String| Summary {
         trouble: Some(said.clone()),
         said,
         word,
@@ -457,7 +457,7 @@ fn describe(stage: &Stage, in_time: bool, lasted: Duration, seconds: f64) -> Tol
             "flooded",
             format!("wrote more than 32 MiB in {lasting} and was killed for that"),
         ),
-        (Ending { code: Some(0), .. }, true) if lasted >= EARLY => Told {
+        (Ending { code: Some(0), .. }, true) if lasted >= EARLY => Summary {
             said: format!("has ended by itself after {lasting}"),
             trouble: None,
             word: "by_itself",
@@ -467,7 +467,7 @@ fn describe(stage: &Stage, in_time: bool, lasted: Duration, seconds: f64) -> Tol
         (Ending { means, .. }, false) => {
             let over = format!("had its {seconds} s and was ended");
             match means.filter(|means| *means > Means::Interrupt) {
-                None => Told {
+                None => Summary {
                     said: over,
                     trouble: None,
                     word: "time_over",
@@ -481,7 +481,7 @@ fn describe(stage: &Stage, in_time: bool, lasted: Duration, seconds: f64) -> Tol
         }
     };
     let last = ending.output.last().filter(|_| told.trouble.is_some());
-    Told {
+    Summary {
         trouble: told.trouble.map(|why| match last {
             Some(last) => format!("{why}; it wrote: {last}"),
             None => format!("{why}; it wrote nothing"),

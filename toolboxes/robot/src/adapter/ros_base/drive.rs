@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::base::{Outcome, RosBase};
 use super::channels::ScanChannel;
-use super::link::{BaseLink, SILENCE};
+use super::link::BaseLink;
+use super::readings::SILENCE;
 use super::readings::Trip;
 use crate::action::Velocity;
 use crate::adapter::remote::Link;

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use super::channels::RosBaseConfig;
 use super::goals::Goals;
 use super::lacks::{Lacks, compare};
-use super::readings::{Battery, JointStates, Odometry, Scan};
+use super::readings::{Battery, JointStates, Odometry, SILENCE, Scan};
 use crate::action::Velocity;
 use crate::adapter::remote::{Link, node_name};
 use crate::capability::Capabilities;
@@ -29,8 +29,6 @@ use crate::subsystem::Subsystem;
 
 /// The pause between two looks whether the base still hears.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a channel that was found may keep quiet before it counts as silent.
-pub(super) const SILENCE: Duration = Duration::from_secs(1);
 /// How long a topic is looked for before it is looked for again.
 const PATIENCE: Duration = Duration::from_secs(1);
 

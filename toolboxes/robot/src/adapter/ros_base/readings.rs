@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::link::SILENCE;
 use crate::bearing::half_circle;
 use crate::spot::Spot;
+
+/// How long a channel that was found may keep quiet before it counts as silent.
+pub(super) const SILENCE: Duration = Duration::from_secs(1);
 
 /// Where a base is, and how fast it goes.
 #[derive(Clone, Debug, Default, PartialEq)]
