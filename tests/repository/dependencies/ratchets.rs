@@ -38,7 +38,7 @@ const ARROWS_UP: &[(&str, usize)] = &[
     ("toolboxes/abi", 1),
     ("toolboxes/drone", 7),
     ("toolboxes/gstreamer", 2),
-    ("toolboxes/robot", 21),
+    ("toolboxes/robot", 22),
 ];
 
 /// The names that say nothing alone.

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use ovos_toolbox_sdk::wire::Effect;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::bus_name::BusName;
