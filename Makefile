@@ -22,7 +22,7 @@ test: setup  ## every test
 check:  ## what a change has to pass before it is committed
 	cargo fmt --check
 	@# The lock files of what the workspace leaves out: who changes a dependency sees here that they are behind.
-	for lock in $$(git ls-files '*/Cargo.lock'); do \
+	for lock in $(wildcard */Cargo.lock toolboxes/*/Cargo.lock); do \
 		cargo metadata --locked --format-version 1 --manifest-path $${lock%.lock}.toml >/dev/null || exit 1; done
 	members=$$(scripts/members.sh) && cargo clippy $$members --locked --all-targets -- -D warnings
 	scripts/check-fuzz.sh
