@@ -315,7 +315,8 @@ impl Goal {
     /// Cancels the goal and waits until it has ended, `limit` at most for both.
     ///
     /// # Errors
-    /// [`GraphError::GoalGoesOn`] where it has not ended by then; the cancel was not taken or not answered.
+    /// [`GraphError::GoalGoesOn`] where it has not ended by then; the cancel was not taken or not answered; how it ended
+    /// is not known.
     ///
     /// # Cancel safety
     /// The cancel may have been sent.
@@ -325,6 +326,8 @@ impl Goal {
         // A goal that ended meanwhile cannot be cancelled, and needs not be.
         let left = limit.saturating_sub(start.elapsed());
         match (self.end(left).await?, taken) {
+            // The action knows it no more, which ends nothing.
+            (Some(end), Err(error)) if end.status == GoalStatus::Unknown => Err(error),
             (Some(end), _) => Ok(end),
             (None, Err(error)) => Err(error),
             (None, Ok(())) => Err(GraphError::GoalGoesOn {

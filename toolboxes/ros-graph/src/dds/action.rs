@@ -30,6 +30,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How much later than the end the last feedback may come: it is on another topic.
 const LAST: Duration = Duration::from_millis(50);
 
+/// How long a goal whose acceptance was not heard has to take its cancel.
+const CANCELLING: Duration = Duration::from_millis(500);
+
 /// What CancelGoal answers where it takes the cancel.
 const NO_ERROR: i64 = 0;
 /// The goal has ended.
@@ -40,6 +43,10 @@ fn cancel_type() -> TypeName {
 }
 
 /// Sends a goal. It takes a fifth of a second until the action knows what hears its feedback.
+///
+/// # Errors
+/// Nothing moves after an error: a goal that was sent and cannot be followed is cancelled. Where its cancel is not
+/// confirmed within half a second, that is [`GraphError::GoalGoesOn`].
 pub(super) async fn send(
     dds: &Dds,
     action: &str,
@@ -85,31 +92,60 @@ pub(super) async fn send(
     let send_client = dds
         .client(&send_goal, Some(&of.part("_SendGoal")), left())
         .await?;
-    dds.client(
-        &format!("{action}/_action/cancel_goal"),
-        Some(&cancel_type()),
-        left(),
-    )
-    .await?;
+    let cancel_client = dds
+        .client(
+            &format!("{action}/_action/cancel_goal"),
+            Some(&cancel_type()),
+            left(),
+        )
+        .await?;
     let id = STANDARD.encode(uuid());
     let settled = || {
-        [&result_client, &send_client]
+        [&result_client, &send_client, &cancel_client]
             .iter()
             .all(|client| client.server().is_some_and(|server| server.settled))
             .then_some(())
     };
-    dds.wait(left(), settled).await;
+    // What could be neither followed nor cancelled is not sent.
+    dds.wait(left(), settled)
+        .await
+        .ok_or_else(|| GraphError::absent("action", action, patience))?;
     tokio::time::sleep_until(opened + SETTLE).await;
     let request = json!({"goal_id": {"uuid": id}, "goal": goal});
-    let accepted = dds.ask(&send_goal, None, &request, left()).await?;
-    if accepted["accepted"] != true {
-        return Err(GraphError::Refused {
-            name: action.to_owned(),
-            reason: "the goal was not accepted".to_owned(),
-        });
-    }
-    let asked = json!({"goal_id": {"uuid": id}});
-    let answer = dds.send(&get_result, &result_client, &asked, left()).await?;
+    let accepting = dds.send(&send_goal, &send_client, &request, left()).await?;
+    let followed = async {
+        let accepted = dds
+            .answer(&send_goal, &send_client, accepting, (left(), patience))
+            .await?;
+        if accepted["accepted"] != true {
+            return Ok(None);
+        }
+        let asked = json!({"goal_id": {"uuid": id}});
+        dds.send(&get_result, &result_client, &asked, left())
+            .await
+            .map(Some)
+    };
+    let answer = match followed.await {
+        Ok(Some(answer)) => answer,
+        Ok(None) => {
+            return Err(GraphError::Refused {
+                name: action.to_owned(),
+                reason: "the goal was not accepted".to_owned(),
+            });
+        }
+        // It may have been accepted all the same, and nothing else knows its id.
+        Err(error) => {
+            let request = json!({"goal_info": {"goal_id": {"uuid": id}}});
+            let cancelled = cancel(dds, action, &request, CANCELLING).await;
+            return Err(cancelled.map_or_else(
+                |_| GraphError::GoalGoesOn {
+                    action: action.to_owned(),
+                    waited: CANCELLING,
+                },
+                |()| error,
+            ));
+        }
+    };
     let (sender, receiver) = watch::channel(None);
     let name = action.to_owned();
     let waiting = {

@@ -338,7 +338,18 @@ impl Dds {
         let client = self.client(service, of, patience).await?;
         let left = || end.saturating_duration_since(Instant::now());
         let answer = self.send(service, &client, request, left()).await?;
-        match tokio::time::timeout(left(), answer).await {
+        self.answer(service, &client, answer, (left(), patience)).await
+    }
+
+    /// The answer to a request that was sent, which may take as long as is left of a patience.
+    pub(super) async fn answer(
+        &self,
+        service: &str,
+        client: &Client,
+        answer: tokio::sync::oneshot::Receiver<Raw>,
+        (left, patience): (Duration, Duration),
+    ) -> Result<Value, GraphError> {
+        match tokio::time::timeout(left, answer).await {
             Ok(Ok(raw)) => Ok(self.inner.cdr.decode(&client.response, &raw.bytes, raw.order)?),
             Ok(Err(_)) => Err(GraphError::Closed),
             Err(_) if client.server().is_none() => Err(GraphError::Lost {

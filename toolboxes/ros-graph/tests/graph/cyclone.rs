@@ -167,6 +167,27 @@ async fn a_goal_that_goes_on_after_its_cancel_is_no_success() {
     assert!(matches!(error, GraphError::GoalGoesOn { .. }), "{error}");
 }
 
+/// What was sent may move the robot, and nothing but its id can end it.
+#[tokio::test]
+async fn a_goal_whose_acceptance_is_not_heard_is_cancelled() {
+    for (word, is_cancelled) in [("unheard", true), ("ponders", false)] {
+        let Some(scene) = cyclone("twist") else { return };
+        scene.peer.say(word);
+        let sent = scene
+            .graph
+            .send_goal("/navigate_to_pose", &ahead(500.0), Duration::from_secs(2))
+            .await;
+        let Err(error) = sent else {
+            panic!("{word}: a goal without an acceptance");
+        };
+        let goes_on = matches!(error, GraphError::GoalGoesOn { .. });
+        assert_eq!(goes_on, !is_cancelled, "{word}: {error}");
+        if is_cancelled {
+            scene.peer.until("\"canceled\"");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_base_that_leaves_or_falls_silent_is_said() {
     let Some(scene) = cyclone("twist") else { return };

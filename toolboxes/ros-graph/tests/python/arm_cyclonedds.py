@@ -6,7 +6,8 @@ and the goal is given up where they are farther beside it than its path toleranc
 that time is over. Its hand takes GripperCommand on /gripper/gripper_cmd, or ParallelGripperCommand where KIND is `parallel`. KIND `absent`
 has no controller, `other` one of another type, and a `stubborn` one takes a cancel and goes on. Words: it `rejects` goals, is `stuck`,
 falls `short`, `lies` that it is there, is `mute` about a goal for ever, is `silent` about its joints; its hand finds a `thing` that it holds, `jams`
-where it is and says that it has done it, or `lets go`.
+where it is and says that it has done it, `sticks` where it is and is given up as stalled, or `lets go`. The hand of a `half` one
+is half open at first.
 """
 
 import math
@@ -46,9 +47,9 @@ JOINTS = [f"{name}_joint" for name in ("shoulder_pan", "shoulder_lift", "elbow",
 FINGER = "finger_joint"
 # The joints in radians, at the home of the robot's file, and the opening of the hand in metres.
 at = dict(zip(JOINTS, (math.radians(angle) for angle in (0, -90, 90, -90, -90, 0))))
-at[FINGER] = 0.08
-rejects, stuck, short, lies, mute, silent, thing, jams = (
-    said[word] for word in ("rejects", "stuck", "short", "lies", "mute", "silent", "thing", "jams")
+at[FINGER] = 0.05 if kind == "half" else 0.08
+rejects, stuck, short, lies, mute, silent, thing, jams, sticks = (
+    said[word] for word in ("rejects", "stuck", "short", "lies", "mute", "silent", "thing", "jams", "sticks")
 )
 SUCCEEDED, ABORTED = 4, 6
 
@@ -131,6 +132,9 @@ class Gripping:
         if jams.is_set():
             self.reached = True
             return SUCCEEDED
+        if sticks.is_set():
+            self.stalled = True
+            return ABORTED
         closing = self.to < at[FINGER]
         step = min(0.02, abs(self.to - at[FINGER]))
         least = 0.03 if thing.is_set() and closing else -1.0

@@ -2,7 +2,8 @@
 
 A peer is started with KIND DOMAIN [WHAT]. It prints a line of JSON for everything that reaches it, and hears words on standard
 input: `quit` ends it. A `stubborn` one takes a cancel and goes on, one that `hesitates` thinks for a second before it accepts a goal, and one
-that is `slow` for 0.3 s before it ends a goal that was cancelled.
+that is `slow` for 0.3 s before it ends a goal that was cancelled. One that `ponders` takes no goal and never says so; of one that is
+`unheard` the acceptance of a goal is lost.
 """
 
 import json
@@ -56,7 +57,7 @@ printing = threading.Lock()
 ended = threading.Event()
 # The words that were said to it.
 said = defaultdict(threading.Event)
-hesitates, slow = said["hesitates"], said["slow"]
+hesitates, slow, ponders, unheard = (said[word] for word in ("hesitates", "slow", "ponders", "unheard"))
 held = []
 
 
@@ -137,11 +138,15 @@ def pursue(name, of, fields, steps, report, outcome):
         if hesitates.is_set():
             say(asked=distance)
             time.sleep(1)
+        if ponders.is_set():
+            return None
         if distance is not None:
             goals.add(identity)
             ends[identity] = [threading.Event(), 0]
             say(goal=distance, id=identity.hex(), action=name)
             threading.Thread(target=work, args=(request, distance), daemon=True).start()
+        if unheard.is_set():
+            return None
         return [distance is not None, zero_time()]
 
     def work(request, distance):
@@ -182,7 +187,7 @@ def pursue(name, of, fields, steps, report, outcome):
         cancelled.update(chosen)
         say(cancel=[identity.hex() for identity in chosen], all=identity == bytes(16))
         infos = [GoalInfo(UUID(list(identity)), zero_time()) for identity in chosen]
-        return [0 if chosen or identity == bytes(16) else 3, infos]
+        return [0 if chosen or identity == bytes(16) else 3 if identity in ends else 2, infos]
 
     held.append(serve(f"{name}/_action/send_goal", send_goal, send))
     held.append(serve(f"{name}/_action/get_result", get_result, result))

@@ -107,12 +107,13 @@ impl RosBase {
             ))),
             () => Ok(None),
         };
+        let held = self.holding(on) == Some(true);
         self.hands().remove(&on);
         let goal = json!({"command": command});
         let end = self.pursue((&hand.action, on), goal, watch, control).await?;
         let stalled = end.result["stalled"] == true;
-        // What stalls a hand is what it holds; some controllers give such a goal up.
-        if !(stalled && end.status == GoalStatus::Aborted) {
+        // What stalls a hand that closes is what it holds; some controllers give such a goal up.
+        if !(close && stalled && end.status == GoalStatus::Aborted) {
             self.reached(&hand.action, &end)?;
         }
         let ended = Instant::now();
@@ -121,7 +122,7 @@ impl RosBase {
             _ => Err(()),
         });
         let now = now.await?.map_err(|()| untold())?;
-        let holds = self.judge(on, (before, now), (close, stalled))?;
+        let holds = self.judge(on, (before, now), (close, stalled, held))?;
         self.hands().insert(on, holds.then_some(now));
         if close && force.is_some() && !holds {
             return Err(ActionError::Refused(format!("{on} has closed on nothing")));
@@ -138,7 +139,8 @@ impl RosBase {
             .with("gripper_percent", (now * 100.0).round()))
     }
 
-    /// Whether a hand holds something, by how far it was open and is now, and whether it says that something stalls it.
+    /// Whether a hand holds something, by how far it was open and is now, whether it says that something stalls it,
+    /// and whether it held something before.
     ///
     /// # Errors
     /// It has not done what it says.
@@ -146,7 +148,7 @@ impl RosBase {
         &self,
         on: Subsystem,
         (before, now): (f64, f64),
-        (close, stalled): (bool, bool),
+        (close, stalled, held): (bool, bool, bool),
     ) -> Outcome<bool> {
         let percent = (now * 100.0).round();
         let trouble = |what: &str| {
@@ -154,9 +156,11 @@ impl RosBase {
                 "the gripper of {on} {what}: its joint says that it is open by {percent} %"
             )))
         };
+        let stuck = stalled && !held && (before - now).abs() < MARGIN;
         match close {
             false if now < 0.5 => trouble("did not open"),
             true if now > 1.0 - MARGIN && before > 1.0 - MARGIN => trouble("did not close"),
+            true if now > MARGIN && stuck => trouble("did not close"),
             true if now > MARGIN && !stalled => trouble("says that it is closed, and is not"),
             _ => Ok(close && now > MARGIN),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ros_graph::error::GraphError;
-use ros_graph::graph::{Goal, GoalEnd};
+use ros_graph::graph::{Goal, GoalEnd, GoalStatus};
 use serde_json::Value;
 
 use super::base::{Outcome, RosBase};
@@ -55,13 +55,24 @@ impl RosBase {
         })?;
         let sent = control.unless_cancelled(sending).await?;
         let sent = sent.map_err(|error| self.trouble(error.to_string()))?;
-        let sent: Option<Arc<Goal>> = sent.map_err(|error| self.failed(error))?;
+        let sent: Option<Arc<Goal>> = sent.map_err(|error| match error {
+            GraphError::GoalGoesOn { .. } => self.trouble(format!("{error}: press the robot's own button")),
+            other => self.failed(other),
+        })?;
         let sent = sent.ok_or(ActionError::Cancelled)?;
-        let end = loop {
+        let given_up = loop {
             match sent.end(Duration::ZERO).await {
                 Ok(None) => {}
-                Ok(Some(end)) => break Ok(end),
-                Err(error) => break Err(error),
+                // Neither says that the robot has ended it.
+                Ok(Some(end)) if end.status == GoalStatus::Unknown => {
+                    let why = shortfall(action, &end).unwrap_or_default();
+                    break self.trouble(why);
+                }
+                Err(error) => break self.failed(error),
+                Ok(Some(end)) => {
+                    link.goals.ended(&sent);
+                    return Ok(end);
+                }
             }
             let feedback = match control.unless_cancelled(sent.feedback(LOOK)).await? {
                 Ok(feedback) => feedback,
@@ -77,20 +88,15 @@ impl RosBase {
                         control.progress(done.clamp(0.0, 1.0), &said);
                     }
                 }
-                Err(given_up) => {
-                    let ended = cancel(std::slice::from_ref(&sent)).await;
-                    link.goals.ended(&sent);
-                    return match ended {
-                        Ok(()) => Err(given_up),
-                        Err(error) => {
-                            Err(self.trouble(format!("{given_up}; {error}: press the robot's own button")))
-                        }
-                    };
-                }
+                Err(given_up) => break given_up,
             }
         };
+        let ended = cancel(std::slice::from_ref(&sent)).await;
         link.goals.ended(&sent);
-        end.map_err(|error| self.failed(error))
+        Err(match ended {
+            Ok(()) => given_up,
+            Err(error) => self.trouble(format!("{given_up}; {error}: press the robot's own button")),
+        })
     }
 
     /// # Errors

@@ -128,8 +128,9 @@ enum When {
 #[test]
 fn what_an_arm_has_not_done_is_said_and_never_a_success() {
     let close = || ("gripper", json!({"arm": "right", "action": "close"}));
+    let open = || ("gripper", json!({"arm": "right", "action": "open"}));
     type Call = fn() -> (&'static str, Value);
-    let (ready, far, grip): (Call, Call, Call) = (to_ready, far, close);
+    let (ready, far, grip, open): (Call, Call, Call, Call) = (to_ready, far, close, open);
     let rows = [
         (
             "gripper",
@@ -190,6 +191,8 @@ fn what_an_arm_has_not_done_is_said_and_never_a_success() {
         ),
         ("gripper", "jams", When::Before, grip, "did not close"),
         ("parallel", "jams", When::Before, grip, "did not close"),
+        ("half", "sticks", When::Before, grip, "did not close"),
+        ("half", "sticks", When::Before, open, "given up by the robot"),
     ];
     let check = |&(kind, word, when, call, expected): &(&str, &str, When, Call, &str)| {
         let case = format!("{kind} {word} {when:?}");
