@@ -420,8 +420,9 @@ fn what_breaks_between_two_machines_ends_the_motion_and_is_not_resumed_by_itself
             "ovos.tools.invoke",
             &json!({"name": "walk", "args": {"duration": 1}}),
         );
-        assert_eq!(
-            refused["error_detail"]["kind"], "EmergencyStop",
+        let why = refused["error"].as_str().unwrap_or_default();
+        assert!(
+            why.starts_with("EmergencyStop: "),
             "{fault:?}: {refused}, {state}"
         );
         laptop.resume("robot");
