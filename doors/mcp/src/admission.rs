@@ -101,8 +101,8 @@ impl Admission {
         if self.token.is_none() && self.protection.is_none() {
             return Ok(Grant::of_owner());
         }
-        let mut headers_given = headers.get_all(AUTHORIZATION).iter();
-        let bearer = match (headers_given.next(), headers_given.next()) {
+        let mut authorizations = headers.get_all(AUTHORIZATION).iter();
+        let bearer = match (authorizations.next(), authorizations.next()) {
             (Some(header), None) => bearer(header),
             _ => None,
         };

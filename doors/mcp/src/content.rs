@@ -97,11 +97,11 @@ fn blocks_of(folder: Option<&Path>, content: &[Result<Content, String>]) -> Vec<
     let mut blocks = Vec::new();
     for item in content {
         let mut rest = left;
-        let item_block = match item {
+        let block_or_reason = match item {
             Ok(item) => block(folder, item, &mut rest).map(|block| (item, block)),
             Err(why) => Err(why.clone()),
         };
-        match item_block {
+        match block_or_reason {
             Ok((item, block)) => {
                 left = rest;
                 // Only a link has a field for its title.
@@ -178,20 +178,20 @@ fn name_in(folder: &Path, path: &str) -> Result<String, String> {
 }
 
 fn read(path: &Path, left: &mut u64) -> Result<Vec<u8>, String> {
-    let text = path.display();
+    let name = path.display();
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(flags.bits().cast_signed())
         .open(path)
-        .map_err(|error| format!("{text} cannot be opened: {error}"))?;
-    let about = file.metadata().map_err(|error| format!("{text}: {error}"))?;
+        .map_err(|error| format!("{name} cannot be opened: {error}"))?;
+    let about = file.metadata().map_err(|error| format!("{name}: {error}"))?;
     if !about.is_file() {
-        return Err(format!("{text} is not a regular file"));
+        return Err(format!("{name} is not a regular file"));
     }
     let Some(rest) = left.checked_sub(about.len()) else {
         return Err(format!(
-            "{text} is {} bytes, more than a client is sent",
+            "{name} is {} bytes, more than a client is sent",
             about.len()
         ));
     };
@@ -199,7 +199,7 @@ fn read(path: &Path, left: &mut u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     match file.take(about.len()).read_to_end(&mut bytes) {
         Ok(_) => Ok(bytes),
-        Err(error) => Err(format!("{text} cannot be read: {error}")),
+        Err(error) => Err(format!("{name} cannot be read: {error}")),
     }
 }
 

@@ -223,29 +223,25 @@ fn has_no_other_member(gid: u32, user: u32, passwd: &str, group: &str) -> bool {
         })
         .collect();
     let ours = |uid: u32| uid == 0 || uid == user;
-    let is_user = users.iter().any(|(_, uid, _)| *uid == user);
+    let has_entry = users.iter().any(|(_, uid, _)| *uid == user);
     let primary = users
         .iter()
         .filter(|(_, _, primary)| *primary == gid)
         .all(|(_, uid, _)| ours(*uid));
-    let member = group.lines().find_map(|line| {
+    let names = group.lines().find_map(|line| {
         let mut fields = line.split(':').skip(2);
         let found: u32 = fields.next()?.parse().ok()?;
         (found == gid).then(|| fields.next().unwrap_or(""))
     });
-    let is_ours = |name: &str| {
-        users
-            .iter()
-            .any(|(is_user, uid, _)| *is_user == name && ours(*uid))
-    };
-    let members = member.is_some_and(|names| {
+    let is_ours = |name: &str| users.iter().any(|(other, uid, _)| *other == name && ours(*uid));
+    let members = names.is_some_and(|names| {
         names
             .split(',')
             .map(str::trim)
             .filter(|n| !n.is_empty())
             .all(is_ours)
     });
-    is_user && primary && members
+    has_entry && primary && members
 }
 
 #[cfg(test)]
