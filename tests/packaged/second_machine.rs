@@ -11,15 +11,12 @@ use serde_json::{Value, json};
 
 use crate::page::{Machines, is_seen_and_stopped};
 use crate::support::client::Client;
+use crate::support::fabric::{self, succeeds};
 use crate::support::process::{DEADLINE, Process, free_port};
+use crate::support::proxy::{Proxy, Weather};
 use crate::support::scene::{Scene, ready};
 use crate::support::service::BusKind;
 use crate::support::status::{toolbox, toolbox_until};
-use proxy::{Proxy, Weather};
-
-#[path = "../programs/fabric/proxy.rs"]
-#[allow(dead_code, reason = "another test program uses the rest")]
-mod proxy;
 
 const TOOLBOXES: [&str; 3] = ["robot", "drone", "gstreamer"];
 
@@ -41,8 +38,8 @@ impl Robot {
         let scene = Scene::new(&json!({}));
         let machines = Machines::in_folder_of(&scene)?;
         scene.configure(&json!({}), &machines.sections);
-        fabric(&scene, &["init", "robot1"]);
-        fabric(&scene, &["invite", "laptop", "--role", "operator"]);
+        succeeds(&scene.sandbox, &["init", "robot1"]);
+        succeeds(&scene.sandbox, &["invite", "laptop", "--role", "operator"]);
         let port = free_port();
         let host = Self::host(&scene, &machines, port);
         Some(Self {
@@ -54,7 +51,7 @@ impl Robot {
     }
 
     fn host(scene: &Scene, machines: &Machines, port: u16) -> Process {
-        let mut command = scene.sandbox.command(program("ovos-tools-fabric"));
+        let mut command = scene.sandbox.command(fabric::program());
         command
             .args([
                 "host",
@@ -74,20 +71,6 @@ impl Robot {
     fn restart(&mut self) {
         self.host = Self::host(&self.scene, &self.machines, self.port);
     }
-}
-
-fn fabric(scene: &Scene, arguments: &[&str]) {
-    let run = scene
-        .sandbox
-        .command(program("ovos-tools-fabric"))
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(
-        run.status.success(),
-        "{arguments:?}: {}",
-        String::from_utf8_lossy(&run.stderr)
-    );
 }
 
 impl Drop for Robot {
@@ -119,8 +102,8 @@ impl Laptop {
     fn of(robot: &Robot) -> Self {
         let scene = Scene::new(&json!({}));
         let network = Proxy::to(robot.port);
-        fabric(
-            &scene,
+        succeeds(
+            &scene.sandbox,
             &[
                 "join",
                 robot.scene.sandbox.path("laptop.fabric").to_str().unwrap(),
@@ -131,7 +114,7 @@ impl Laptop {
             let args = ["mount", "robot1", toolbox, "--at", &at];
             (
                 toolbox.to_owned(),
-                json!({"command": program("ovos-tools-fabric"), "args": args}),
+                json!({"command": fabric::program(), "args": args}),
             )
         };
         let programs: serde_json::Map<String, Value> = TOOLBOXES.into_iter().map(mount).collect();

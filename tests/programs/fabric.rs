@@ -4,7 +4,6 @@ mod contact;
 mod faults;
 mod fleet;
 mod machines;
-mod proxy;
 mod rights;
 
 use std::time::{Duration, Instant};

@@ -3,10 +3,12 @@
 pub(crate) mod client;
 pub(crate) mod console;
 pub(crate) mod contract;
+pub(crate) mod fabric;
 pub(crate) mod figures;
 pub(crate) mod fixture;
 pub(crate) mod kernel;
 pub(crate) mod process;
+pub(crate) mod proxy;
 pub(crate) mod python;
 pub(crate) mod rig;
 pub(crate) mod robot;

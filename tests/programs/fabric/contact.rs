@@ -4,7 +4,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use super::machines::{Assistant, Robot};
-use super::proxy::Weather;
+use crate::support::proxy::Weather;
 use crate::support::status::{pid, toolbox, toolbox_until};
 
 /// After what contact is made.

@@ -6,8 +6,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::machines::{Assistant, Robot};
-use super::proxy::Weather;
 use super::{AT_REST, long_motion};
+use crate::support::proxy::Weather;
 use crate::support::scene::{Motor, monotonic_ns};
 use crate::support::status::{pid, toolbox};
 

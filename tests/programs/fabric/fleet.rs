@@ -5,9 +5,10 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::machines::{Assistant, Robot, program};
-use super::proxy::{Proxy, Weather};
+use super::machines::{Assistant, Robot};
 use super::{AT_REST, long_motion};
+use crate::support::fabric::program;
+use crate::support::proxy::{Proxy, Weather};
 use crate::support::scene::{assert_still, from_first, monotonic_ns};
 
 const MACHINES: usize = 6;

@@ -2,42 +2,18 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::proxy::Proxy;
 use crate::support::client::Client;
-use crate::support::process::{DEADLINE, Process, Sandbox, free_port};
+use crate::support::fabric::{fabric, program, succeeds};
+use crate::support::process::{DEADLINE, Process, free_port};
+use crate::support::proxy::Proxy;
 use crate::support::scene::{Motor, Scene, ready};
 use crate::support::service::{BusKind, testbed_plugins};
 use crate::support::status::toolbox_until;
-
-/// The program that hosts and mounts.
-pub(super) fn program() -> PathBuf {
-    let program = Path::new(env!("CARGO_BIN_EXE_ovos-tools")).with_file_name("ovos-tools-fabric");
-    assert!(
-        program.exists(),
-        "no {}: cargo build --package ovos-tools-fabric",
-        program.display()
-    );
-    program
-}
-
-/// Runs the program in a sandbox to its end; returns whether it succeeded, and what it said.
-pub(super) fn fabric(sandbox: &Sandbox, arguments: &[&str]) -> (bool, String) {
-    let run = sandbox.command(program()).args(arguments).output().unwrap();
-    let text = String::from_utf8([run.stdout, run.stderr].concat()).unwrap();
-    (run.status.success(), text)
-}
-
-#[track_caller]
-pub(super) fn succeeds(sandbox: &Sandbox, arguments: &[&str]) -> String {
-    let (success, text) = fabric(sandbox, arguments);
-    assert!(success, "{arguments:?}: {text}");
-    text
-}
 
 /// A robot: the machine where the fabric was made, and its host.
 pub(super) struct Robot {

@@ -7,7 +7,8 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::long_motion;
-use super::machines::{Assistant, Robot, fabric, start_host, succeeds};
+use super::machines::{Assistant, Robot, start_host};
+use crate::support::fabric::{fabric, succeeds};
 use crate::support::process::{DEADLINE, Sandbox};
 use crate::support::scene::{Scene, assert_still, from_first};
 use crate::support::status::toolbox_until;

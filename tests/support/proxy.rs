@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// What the network does with what it carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weather {
+pub(crate) enum Weather {
     /// It carries it.
     Sound,
     /// It carries it later, in order.
@@ -26,8 +26,8 @@ pub(super) enum Weather {
 }
 
 /// Carries connections to a port, on threads that end with them.
-pub(super) struct Proxy {
-    pub(super) port: u16,
+pub(crate) struct Proxy {
+    pub(crate) port: u16,
     sky: Arc<Sky>,
 }
 
@@ -61,7 +61,7 @@ impl Sky {
 }
 
 impl Proxy {
-    pub(super) fn to(target: u16) -> Self {
+    pub(crate) fn to(target: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let sky = Arc::new(Sky {
@@ -91,7 +91,7 @@ impl Proxy {
         Self { port, sky }
     }
 
-    pub(super) fn set(&self, weather: Weather) {
+    pub(crate) fn set(&self, weather: Weather) {
         *self.sky.weather.lock().unwrap() = weather;
         self.sky.changed.notify_all();
     }
