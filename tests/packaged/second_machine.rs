@@ -361,7 +361,6 @@ enum Fault {
 }
 
 #[test]
-#[ignore = "it has not passed as a whole yet; tests/programs/fabric/faults.rs breaks the same with testbed"]
 fn what_breaks_between_two_machines_ends_the_motion_and_is_not_resumed_by_itself() {
     let Some(mut robot) = Robot::new() else { return };
     let mut laptop = Laptop::of(&robot);
