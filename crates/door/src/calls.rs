@@ -71,11 +71,6 @@ impl Running<'_> {
         self.answered = true;
     }
 
-    /// Tells the service that the door still runs.
-    pub(crate) fn beat(&self) -> Result<(), ClientError> {
-        self.client.beat()
-    }
-
     /// Asks the service to end the call.
     pub(crate) fn cancel(&self) -> Result<(), ClientError> {
         self.client.cancel_unheard(&self.call_id)

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use client::{Call, ClientError, Patience, Step};
+use client::{Call, Client, ClientError, Patience, Step};
 use ovos_toolbox_wire::Effect;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::calls::Running;
 use crate::{Door, Registered, Turn};
@@ -24,8 +25,9 @@ pub struct CarriedCall<'a, A> {
     running: Running<'a>,
     call: Call<A>,
     tool: &'a str,
-    /// The interval of the beats, if the call moves something.
-    beat: Option<Interval>,
+    /// Sends the beats, if the call moves something. It is a task of its own because whoever carries the call may wait for a client
+    /// that reads slowly.
+    _beat: Option<AbortOnDropHandle<()>>,
     cancelled: Option<Cancelled>,
 }
 
@@ -99,14 +101,14 @@ impl Door {
             // The beat is sent before the call, so that the service knows which door the call belongs to. If the bus is away, the
             // service ends what moves.
             _ = self.client.beat();
-            every(BEAT_EVERY)
+            AbortOnDropHandle::new(tokio::spawn(beat(self.client.clone())))
         });
         let call = send(Patience::WhileItRuns).inspect_err(|_| running.answered())?;
         Ok(CarriedCall {
             running,
             call,
             tool: &tool.name,
-            beat,
+            _beat: beat,
             cancelled: None,
         })
     }
@@ -125,7 +127,6 @@ impl<A> CarriedCall<'_, A> {
             let Self {
                 running,
                 call,
-                beat,
                 cancelled,
                 ..
             } = self;
@@ -140,9 +141,6 @@ impl<A> CarriedCall<'_, A> {
             };
             tokio::select! {
                 biased;
-                () = tick(beat) => {
-                    _ = running.beat();
-                }
                 step = call.next() => {
                     return match step {
                         Ok(Step::Answer(answer)) => {
@@ -197,9 +195,11 @@ fn every(period: Duration) -> Interval {
     interval
 }
 
-async fn tick(interval: &mut Option<Interval>) {
-    match interval {
-        Some(interval) => _ = interval.tick().await,
-        None => std::future::pending().await,
+/// Beats until it is aborted.
+async fn beat(client: Client) {
+    let mut due = every(BEAT_EVERY);
+    loop {
+        due.tick().await;
+        _ = client.beat();
     }
 }

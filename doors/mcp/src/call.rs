@@ -1,10 +1,13 @@
 //! One call of a tool: from the client's request to its answer.
 
+use std::future::ready;
 use std::pin::pin;
 
 use client::payload::{CallOptions, Confirm, ContentMode, InvokeRequest};
 use client::{Call, ClientError, Patience, Received, Step};
 use door::{Answer, Registered};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Effect, Object};
 use rmcp::model::CallToolResult;
 
@@ -136,15 +139,18 @@ pub(crate) async fn carried<A>(
     let token = context.meta.get_progress_token();
     let mut progress = token.map(|token| Progress::new(context.peer.clone(), token));
     let (mut left, mut is_asked) = (None, false);
+    // The last of the progress, before the handle. A client that reads it slowly can cancel meanwhile.
+    let mut last: Option<BoxFuture<'static, ()>> = None;
     let mut present = pin!(async {
         call.leaves().await;
         is_present(context, tool.effect).await
     });
     loop {
         let reports = async {
-            match &mut progress {
-                Some(progress) => progress.drive().await,
-                None => std::future::pending().await,
+            match (&mut last, &mut progress) {
+                (Some(last), _) => last.await,
+                (None, Some(progress)) => progress.drive().await,
+                (None, None) => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -152,30 +158,22 @@ pub(crate) async fn carried<A>(
             why = call.ends(), if left.is_none() => {
                 carried.cancel(why);
                 left = Some(why);
-                progress = None;
+                (progress, last) = (None, None);
             }
             farewell = &mut leaving, if left.is_none() && !call.is_left() => {
                 carried.cancel(farewell.reason());
                 left = Some(farewell.reason());
                 // A client that has left needs no more progress.
-                progress = None;
+                (progress, last) = (None, None);
             }
             farewell = &mut left_alone, if left.is_none() && call.is_left() => call.end(farewell.reason()),
             // One that does not show it in time is silent, as `leaving` finds.
             is_there = &mut present, if !is_asked => {
                 is_asked = true;
-                if !is_there {
-                    continue;
+                if is_there {
+                    // No notification follows the answer.
+                    last = Some(progress.take().map_or_else(|| ready(()).boxed(), |progress| progress.finish().boxed()));
                 }
-                // No notification follows the answer.
-                if let Some(progress) = progress.take() {
-                    progress.finish().await;
-                }
-                if !is_at_stdio(context) {
-                    // The connection belongs to other requests from now on.
-                    moves = None;
-                }
-                call.leave();
             }
             step = carried.next() => match step {
                 Ok(Step::Progress(step)) => {
@@ -187,6 +185,9 @@ pub(crate) async fn carried<A>(
                     }
                 }
                 Ok(Step::Answer(answer)) => {
+                    if let Some(last) = last {
+                        last.await;
+                    }
                     if let Some(progress) = progress {
                         progress.finish().await;
                     }
@@ -197,7 +198,15 @@ pub(crate) async fn carried<A>(
                     return Err(answer::result(Answer::lost(tool, &lost, left.unwrap_or_default())));
                 }
             },
-            () = reports => {}
+            // Only the last of it ends.
+            () = reports => {
+                last = None;
+                if !is_at_stdio(context) {
+                    // The connection belongs to other requests from now on.
+                    moves = None;
+                }
+                call.leave();
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Clients that are frozen while something moves for them: they keep their connection and read nothing more.
+//! Clients that read nothing while something moves for them: for good, or for a while.
 
 use std::io::{Read, Write as _};
 use std::process::Child;
@@ -51,6 +51,10 @@ impl Client {
     fn freeze(&self) {
         self.frozen.store(true, Ordering::Relaxed);
     }
+
+    fn thaw(&self) {
+        self.frozen.store(false, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Client {
@@ -62,21 +66,30 @@ impl Drop for Client {
     }
 }
 
-/// Reads until the client is frozen, and keeps both ends until the other side closes them.
+/// Reads while the client is not frozen, and keeps both ends.
 fn follow(mut read: impl Read + Send + 'static, write: impl Send + 'static, frozen: &Arc<AtomicBool>) {
     let frozen = Arc::clone(frozen);
     thread::spawn(move || {
         let mut bytes = vec![0; 1 << 20];
-        while !frozen.load(Ordering::Relaxed) {
-            if !matches!(read.read(&mut bytes), Ok(1..)) {
-                break;
-            }
-        }
+        let mut ended = false;
         loop {
-            thread::park_timeout(Duration::from_secs(60));
-            _ = (&read, &write);
+            if ended || frozen.load(Ordering::Relaxed) {
+                thread::park_timeout(Duration::from_millis(20));
+            } else {
+                ended = !matches!(read.read(&mut bytes), Ok(1..));
+            }
+            _ = &write;
         }
     });
+}
+
+/// Fails if another number of calls runs within this time.
+fn runs_for(stage: &mut Stage, calls: usize, time: Duration) {
+    let end = Instant::now() + time;
+    while let Some(left) = end.checked_duration_since(Instant::now()) {
+        stage.client.until_phases(&[("running", calls)]);
+        thread::park_timeout(left.min(Duration::from_millis(100)));
+    }
 }
 
 #[test]
@@ -104,11 +117,7 @@ fn a_frozen_client_is_noticed_in_each_transport_and_era_with_and_without_progres
             if reads {
                 // One that reads is not taken for frozen. One of the legacy era would have to answer a ping after that.
                 let moved = Duration::from_millis(if is_modern { 4000 } else { 1500 });
-                let end = Instant::now() + moved;
-                while let Some(left) = end.checked_duration_since(Instant::now()) {
-                    stage.client.until_phases(&[("running", 4)]);
-                    thread::park_timeout(left.min(Duration::from_millis(100)));
-                }
+                runs_for(&mut stage, 4, moved);
                 clients.iter().for_each(Client::freeze);
             }
             let start = Instant::now();
@@ -121,6 +130,21 @@ fn a_frozen_client_is_noticed_in_each_transport_and_era_with_and_without_progres
             );
         }
     }
+}
+
+/// An answer waits until the client has read the progress before it. Meanwhile the service must know that the door is there.
+#[test]
+fn a_client_that_reads_late_does_not_end_what_moves() {
+    let mut stage = Stage::new(&json!({ "reply_within_ms": 2000 }));
+    let mut request = moves("base", 100_000);
+    request["params"]["_meta"] = json!({"progressToken": 1});
+    let client = Client::begin(&stage, None, true, &request, true);
+    stage.client.until_phases(&[("running", 1)]);
+    runs_for(&mut stage, 1, Duration::from_millis(1200));
+    client.freeze();
+    runs_for(&mut stage, 1, Duration::from_millis(2100));
+    client.thaw();
+    runs_for(&mut stage, 1, Duration::from_millis(600));
 }
 
 /// What the door sends to find out is nothing to a client that reads it.
