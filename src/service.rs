@@ -358,7 +358,7 @@ impl Running {
         let (doors, ending) = (self.started_doors.clone(), TaskTracker::new());
         ending.spawn(async move { doors.shut_down().await });
         // The calls end and are answered before the toolboxes close: a closing toolbox loses its calls.
-        if tokio::time::timeout(calls_patience, self.router.answered())
+        if tokio::time::timeout(calls_patience, self.router.wait_until_answered())
             .await
             .is_err()
         {
@@ -367,7 +367,7 @@ impl Running {
         }
         let rest = deadline.saturating_duration_since(tokio::time::Instant::now() + WRITING_PATIENCE);
         self.bridge.shut_down(rest).await;
-        if tokio::time::timeout_at(deadline, self.router.answered())
+        if tokio::time::timeout_at(deadline, self.router.wait_until_answered())
             .await
             .is_err()
         {
