@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::error::WireError;
 use super::list::ListedTool;
-use super::paged::Part;
+use super::pages::Part;
 use super::request::Request;
 use super::state::Api;
 use client::payload::DiscoverResponse;

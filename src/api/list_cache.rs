@@ -10,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Semaphore;
 
 use super::error::WireError;
-use super::paged::Part;
+use super::pages::Part;
 
 /// How many long lists are made, or wait to be sent, at a time: each takes as much memory as the bus takes in one message.
 const MAX_UNDER_WAY: usize = 2;

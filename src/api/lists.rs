@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::error::{OrError, WireError};
-use super::paged::Part;
+use super::pages::Part;
 use super::refuse;
 use super::request::Request;
 use super::state::Api;

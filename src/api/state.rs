@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::list_cache::ListCache;
 use super::outbox::Outbox;
-use super::paged::OpenPages;
+use super::pages::OpenPages;
 use super::settings::Settings;
 use super::toolboxes::Toolboxes;
 use crate::content::Store;
