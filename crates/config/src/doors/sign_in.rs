@@ -107,10 +107,7 @@ fn protected<'de, D: Deserializer<'de>>(from: D, what: &str) -> Result<Option<St
 }
 
 fn issuer<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    protected(
-        from,
-        "the URL of an issuer, letter by letter as its metadata have it",
-    )
+    protected(from, "the URL of an issuer, exactly as its metadata has it")
 }
 
 fn public_url<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
@@ -118,7 +115,7 @@ fn public_url<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::E
 }
 
 fn allow<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Allowed>, D::Error> {
-    let accepted = "a list of objects {subject, client, principal} with at least one of `subject` and `client`, each a text, and \
+    let accepted = "a list of objects {subject, client, principal} with at least one of `subject` and `client`, each a string, and \
                     a `principal` with a name, such as door:ada";
     checked(from, accepted, |entries: Vec<Allowed>| {
         let whole = |text: &Option<String>| text.as_deref().is_none_or(|text| trimmed(text).is_some());
