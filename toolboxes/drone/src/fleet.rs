@@ -372,7 +372,7 @@ impl Fleet {
         }
         // Asks for the mode first, so that the guards see a takeover that happened after the last report.
         let report = if entry.row.commands() {
-            vehicle.hear_mode(entry.row.effect).await
+            vehicle.await_mode(entry.row.effect).await
         } else {
             Ok(())
         };

@@ -196,7 +196,7 @@ impl Vehicle {
                 self.heard_again().await;
                 (repeats, flight.stubborn, acknowledged) = (0, false, false);
                 // Once it has reported its mode, a takeover would be known, and it is braked at once.
-                let reported = self.hear_mode(Effect::Motion).await.is_ok();
+                let reported = self.await_mode(Effect::Motion).await.is_ok();
                 earlier = self.earlier(brake) + usize::from(reported);
             }
             if self.superseded(brake) || self.knows_better(brake) {

@@ -123,7 +123,7 @@ impl Call {
             tokio::select! {
                 biased;
                 why = self.right.withdrawn() => return Err(ended(&why)),
-                heard = self.vehicle.hear_mode_again(self.effect) => heard?,
+                heard = self.vehicle.await_mode_again(self.effect) => heard?,
             }
         }
         let mut sent = None;
