@@ -343,7 +343,7 @@ impl Chat {
                     ended = calls.join_next() => if ended.is_none() { return },
                     () = leave.cancelled(), if !is_left => {
                         is_left = true;
-                        under_way.values().for_each(|call| call.end("the door closes"));
+                        under_way.values().for_each(|call| call.end("the door is shutting down"));
                     }
                 }
             }

@@ -260,7 +260,7 @@ impl Fleet {
                 Braked::Unreachable(why) => Err(why),
                 Braked::Sent(_, acknowledgement) => acknowledgement
                     .await
-                    .unwrap_or_else(|_| Err("the toolbox closes".to_string())),
+                    .unwrap_or_else(|_| Err("the toolbox is closing".to_string())),
             };
             result = result.and(one);
         }

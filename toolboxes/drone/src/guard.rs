@@ -238,13 +238,13 @@ pub(crate) fn place(lat: f64, lon: f64) -> Result<(), Refusal> {
     if !(-90.0..=90.0).contains(&lat) || !(-180.0..=180.0).contains(&lon) {
         return refuse(
             "out_of_range",
-            format!("lat {lat}, lon {lon}: expected -90..90 and -180..180"),
+            format!("lat {lat}, lon {lon}: expected -90 to 90 and -180 to 180 degrees"),
         );
     }
     if lat == 0.0 && lon == 0.0 {
         return refuse(
             "out_of_range",
-            "lat 0, lon 0 is what a missing position looks like",
+            "lat 0, lon 0 is how a missing position is written: expected a position that is known",
         );
     }
     Ok(())

@@ -301,7 +301,7 @@ pub(crate) async fn emergency_brake(call: &Call, _: &Row, _: NoArgs) -> Outcome 
         Braked::Sent(_, acknowledgement) => match acknowledgement.await {
             Ok(Ok(())) => Ok(Reply::done("the vehicle has acknowledged the brake")),
             Ok(Err(why)) => refuse("unconfirmed", why),
-            Err(_) => refuse("closed", "the toolbox closes"),
+            Err(_) => refuse("closed", "the toolbox is closing"),
         },
     }
 }

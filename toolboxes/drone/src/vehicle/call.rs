@@ -159,7 +159,7 @@ impl Call {
             answer = answer => match answer {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(trouble)) => Err(Refusal { code: trouble.code(), msg: trouble.to_string() }),
-                Err(_) => refuse("closed", "the toolbox closes"),
+                Err(_) => refuse("closed", "the toolbox is closing"),
             },
         }
     }
@@ -372,7 +372,7 @@ fn ended(why: &EndReason) -> Refusal {
         },
         EndReason::Closed => Refusal {
             code: "closed",
-            msg: "the toolbox closes".to_string(),
+            msg: "the toolbox is closing".to_string(),
         },
     }
 }
