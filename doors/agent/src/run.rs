@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::answer::{self, Ids};
 use crate::batch::Claim;
-use crate::budget::{Used, millis};
+use crate::budget::{Usage, millis};
 use crate::end::End;
 use crate::hands::Hands;
 use crate::news::News;
@@ -33,7 +33,7 @@ pub(crate) struct Run<'a> {
     settings: &'a Settings,
     belt: &'a Toolbelt,
     state: State,
-    used: Used,
+    used: Usage,
     ids: Ids,
     began: Instant,
     /// The conversation.
@@ -60,7 +60,7 @@ impl<'a> Run<'a> {
             settings,
             belt,
             state: State::new(&settings.goal),
-            used: Used::default(),
+            used: Usage::default(),
             ids: Ids::default(),
             began: Instant::now(),
             messages,
