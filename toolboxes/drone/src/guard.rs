@@ -23,7 +23,7 @@ pub(crate) use fence::Global;
 pub(crate) use height::{above_sea, down, heading, height, within};
 pub(crate) use leg::{Leg, Pace};
 pub use limits::Limits;
-pub(crate) use range::{Adjusted, Range, Treatment, shown, whole};
+pub(crate) use range::{Adjustment, Range, Treatment, shown, whole};
 pub(crate) use table::{Need, Row, circumstances, failed_checks, row, rows};
 
 use crate::geo::{Ned, distance};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::brake::Braked;
+use super::brake::BrakeOutcome;
 use super::command::Command;
 use super::link_state::Link;
 use super::lock::lock;
@@ -341,7 +341,7 @@ impl Call {
             return;
         }
         let braked = self.vehicle.brake(false, &self.id);
-        if let Braked::Sent(_, acknowledgement) = braked
+        if let BrakeOutcome::Sent(_, acknowledgement) = braked
             && self.heard_still().is_ok()
         {
             // Waits, so that this brake does not overtake the next call. The brake itself repeats a failed command.
