@@ -9,7 +9,7 @@ use super::entry::Instance;
 use super::keeper::Keeper;
 use super::process::{MOST_WAITING, Work, begin, made};
 use super::record::Declared;
-use super::table::{Enlisted, Table};
+use super::table::{EnlistedInstance, Table};
 use crate::config::Restart;
 
 /// The arguments of `start_pipeline`.
@@ -71,10 +71,10 @@ impl Table {
     /// Starts the thread of an instance.
     pub(super) fn launch(
         self: &Arc<Self>,
-        enlisted: Enlisted,
+        enlisted: EnlistedInstance,
         work: Option<Work>,
     ) -> Result<Arc<Instance>, ToolError> {
-        let Enlisted { instance, waiting } = enlisted;
+        let EnlistedInstance { instance, waiting } = enlisted;
         let keeper = Keeper {
             table: Arc::clone(self),
             instance: Arc::clone(&instance),

@@ -53,7 +53,7 @@ pub(super) struct State {
 }
 
 /// An instance without a thread, and the receiver for its thread.
-pub(super) struct Enlisted {
+pub(super) struct EnlistedInstance {
     pub(super) instance: Arc<Instance>,
     pub(super) waiting: Receiver<Input>,
 }
@@ -172,11 +172,11 @@ impl Table {
         number: u64,
         declared: Declared,
         (inputs, waiting): (SyncSender<Input>, Receiver<Input>),
-    ) -> Enlisted {
+    ) -> EnlistedInstance {
         state.kept.retain(|kept| kept.name != declared.name);
         let instance = Instance::new(number, declared, inputs);
         state.live.insert(number, Arc::clone(&instance));
-        Enlisted { instance, waiting }
+        EnlistedInstance { instance, waiting }
     }
 
     /// Asks an instance to end; at once if the queue is full or `grace` is zero.
