@@ -109,6 +109,6 @@ mod tests {
             interrupt.raised(),
             Some(End::Takeover("drone says so".to_owned()))
         );
-        assert!(interrupt.is_taken_over("drone") && !interrupt.is_taken("robot"));
+        assert!(interrupt.is_taken_over("drone") && !interrupt.is_taken_over("robot"));
     }
 }
