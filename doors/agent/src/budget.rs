@@ -288,7 +288,7 @@ mod tests {
             (
                 Usage {
                     steps: 3,
-                    ..Used::default()
+                    ..Usage::default()
                 },
                 minute,
                 Some(Spent::Steps),
@@ -296,7 +296,7 @@ mod tests {
             (
                 Usage {
                     calls: 4,
-                    ..Used::default()
+                    ..Usage::default()
                 },
                 minute,
                 Some(Spent::Calls),
@@ -304,7 +304,7 @@ mod tests {
             (
                 Usage {
                     tokens: 100,
-                    ..Used::default()
+                    ..Usage::default()
                 },
                 minute,
                 Some(Spent::Tokens),
@@ -312,7 +312,7 @@ mod tests {
             (
                 Usage {
                     failures: 2,
-                    ..Used::default()
+                    ..Usage::default()
                 },
                 minute,
                 Some(Spent::Failures),
@@ -332,7 +332,7 @@ mod tests {
         let used = Usage {
             rotation_deg: 300.0,
             forward_m: 4.0,
-            ..Used::default()
+            ..Usage::default()
         };
         let schema = json!({"properties": {"step_deg": {"default": 30}, "max_steps": {"default": 12}}});
         let ask = |tool: &str, arguments: Value, battery| {
