@@ -20,7 +20,7 @@ mod lists;
 mod memory_budget;
 mod missing_tool;
 mod outbox;
-mod paged;
+mod pages;
 mod permit;
 mod plan;
 mod progress;

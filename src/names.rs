@@ -44,7 +44,7 @@ pub struct NamedTool<'a> {
 
 /// Why a tool is not called by its own name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Renamed {
+pub enum RenameReason {
     /// Other toolboxes have a tool of this name.
     #[error("{} also has a tool with this name", .0.join(" and "))]
     Shared(Vec<String>),
@@ -87,7 +87,7 @@ pub struct Names {
     /// The tools of effect `stop` by all their names, which are folded.
     stops: HashMap<String, Vec<usize>>,
     call_names: Vec<String>,
-    renamed: Vec<Option<Renamed>>,
+    rename_reasons: Vec<Option<RenameReason>>,
 }
 
 impl Names {
@@ -113,9 +113,9 @@ impl Names {
             }
             names.portable.insert(portable, place);
         }
-        names.renamed = names.renames(tools);
+        names.rename_reasons = names.find_rename_reasons(tools);
         for (place, tool) in tools.iter().enumerate() {
-            if names.renamed[place].is_none() && !tool.yields {
+            if names.rename_reasons[place].is_none() && !tool.yields {
                 names.plain.entry(tool.name.to_owned()).or_default().push(place);
             }
         }
@@ -127,7 +127,7 @@ impl Names {
             for place in places {
                 let others = places.iter().filter(|other| *other != place);
                 let others = others.map(|other| tools[*other].toolbox_id.to_owned());
-                names.renamed[*place] = Some(Renamed::Shared(others.collect()));
+                names.rename_reasons[*place] = Some(RenameReason::Shared(others.collect()));
             }
         }
         let call_names = tools.iter().enumerate().map(|(place, tool)| {
@@ -141,8 +141,9 @@ impl Names {
         names
     }
 
-    /// For each tool, why its own name does not mean it. Names that several tools share are not looked at.
-    fn renames(&self, tools: &[NamedTool<'_>]) -> Vec<Option<Renamed>> {
+    /// Returns for each tool why its own name does not mean it. That several tools share a name is not found here, but by [`Self::new`]
+    /// afterwards: a tool that has lost its name shares it with none.
+    fn find_rename_reasons(&self, tools: &[NamedTool<'_>]) -> Vec<Option<RenameReason>> {
         let mut ids: HashMap<String, Vec<&str>> = HashMap::new();
         for id in self.own.keys() {
             ids.entry(fold(id)).or_default().push(id);
@@ -156,12 +157,12 @@ impl Names {
             let others = |id: &&&str| **id != tool.toolbox_id;
             let mut prefixed = splits(&name).filter_map(|(prefix, _)| ids.get(prefix)).flatten();
             if let Some(id) = prefixed.find(others).or(portable.get(&name).filter(others)) {
-                return Some(Renamed::Alias((*id).to_owned()));
+                return Some(RenameReason::Alias((*id).to_owned()));
             }
             let stops = self.stops.get(&name).filter(|_| !tool.stops);
             let mut stops = stops.into_iter().flatten().map(|place| tools[*place].toolbox_id);
             let id = stops.find(|id| *id != tool.toolbox_id)?;
-            Some(Renamed::Stop(id.to_owned()))
+            Some(RenameReason::Stop(id.to_owned()))
         };
         tools.iter().map(taken).collect()
     }
@@ -233,10 +234,10 @@ impl Names {
         &self.call_names
     }
 
-    /// Why tools are not called by their own names, in the order of the tools.
+    /// Why a tool is not called by its own name, in the order of the tools; `None` for one that is.
     #[must_use]
-    pub fn renamed(&self) -> &[Option<Renamed>] {
-        &self.renamed
+    pub fn rename_reasons(&self) -> &[Option<RenameReason>] {
+        &self.rename_reasons
     }
 
     /// The known toolboxes, with and without tools.
@@ -244,9 +245,9 @@ impl Names {
         self.own.keys().map(String::as_str)
     }
 
-    /// The known toolbox without tools to which an alias belongs.
+    /// Returns the known toolbox without tools to which an alias belongs.
     #[must_use]
-    pub fn absent(&self, name: &str) -> Option<&str> {
+    pub fn owner_without_tools(&self, name: &str) -> Option<&str> {
         let owners = splits(name).filter_map(|(id, _)| self.own.get_key_value(id));
         let mut absent = owners.filter(|(_, tools)| tools.is_empty());
         absent.next().map(|(id, _)| id.as_str())

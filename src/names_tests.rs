@@ -83,7 +83,7 @@ fn no_tool_takes_a_name_of_another_toolbox() {
             "{name}"
         );
         let own = means == Some(&*format!("mount/{name}"));
-        assert_eq!(names.renamed()[place].is_none(), own, "{name}");
+        assert_eq!(names.rename_reasons()[place].is_none(), own, "{name}");
         assert_eq!(names.call_names()[place] == name, own, "{name}");
         for (place, (id, own)) in tools.iter().enumerate().take(3) {
             assert_eq!(names.find(&alias(id, own), None), Meaning::One(place), "{name}");
@@ -129,7 +129,10 @@ fn the_alias_of_a_toolbox_without_tools_is_taken_over_by_no_shorter_id() {
     let names = Names::new(&tools, ["a__b"]);
     assert_eq!(names.find("a__b__c", None), Meaning::None);
     assert_eq!(
-        (names.absent("a__b__c"), names.absent("a__c")),
+        (
+            names.owner_without_tools("a__b__c"),
+            names.owner_without_tools("a__c")
+        ),
         (Some("a__b"), None)
     );
 }

@@ -72,7 +72,7 @@ pub(crate) enum Command {
     Serve(serve::Arguments),
     /// Run a messagebus, for machines without ovos-messagebus
     Bus(bus::Arguments),
-    /// Those of the command line.
+    /// The subcommands that ask a running service.
     #[command(flatten)]
     Ask(cli::Command),
     /// Switch toolboxes on, such as the simulated robot and drone

@@ -14,7 +14,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-use crate::names::{Meaning, NamedTool, Names, Renamed, fold};
+use crate::names::{Meaning, NamedTool, Names, RenameReason, fold};
 use schema::CompiledTool;
 
 /// No copy of a toolbox has this number: they are counted from 1.
@@ -263,8 +263,8 @@ impl Snapshot {
     }
 
     /// The listed tools that their own names do not mean: why, and the name that means the tool.
-    pub fn renamed(&self) -> impl Iterator<Item = (&Arc<Tool>, &Renamed, &str)> {
-        let why = self.called().zip(self.names.renamed());
+    pub fn renamed_tools(&self) -> impl Iterator<Item = (&Arc<Tool>, &RenameReason, &str)> {
+        let why = self.called().zip(self.names.rename_reasons());
         why.filter_map(|((tool, name), why)| Some((tool, why.as_ref()?, name)))
     }
 
@@ -296,8 +296,8 @@ impl Snapshot {
 
     /// The known toolbox without tools to which this alias belongs.
     #[must_use]
-    pub fn absent(&self, name: &str) -> Option<&str> {
-        self.names.absent(name)
+    pub fn owner_without_tools(&self, name: &str) -> Option<&str> {
+        self.names.owner_without_tools(name)
     }
 
     /// The name of a tool that is very much like this one.

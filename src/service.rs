@@ -124,7 +124,7 @@ pub async fn run(start: Start, started: impl FnOnce(&StartSummary)) -> Result<()
     // Installed before anything is loaded: without a handler the signal would end the process.
     let emergency = signal(SignalKind::user_defined1()).map_err(ServiceError::Signal)?;
     let shutdown = start.shutdown.clone();
-    let running = Running::start(start).await?;
+    let running = RunningService::start(start).await?;
     running.tracker.spawn(stop_on_signal(
         emergency,
         running.api.clone(),
@@ -155,7 +155,7 @@ async fn stop_on_signal(mut emergency: Signal, api: Arc<Api>, end: CancellationT
 }
 
 /// The parts of a running service.
-struct Running {
+struct RunningService {
     config: Arc<Config>,
     engine: Arc<Engine>,
     api: Arc<Api>,
@@ -173,7 +173,7 @@ struct Running {
     _stops: StopThread,
 }
 
-impl Running {
+impl RunningService {
     async fn start(start: Start) -> Result<Self, ServiceError> {
         let Start {
             config,
@@ -358,7 +358,7 @@ impl Running {
         let (doors, ending) = (self.started_doors.clone(), TaskTracker::new());
         ending.spawn(async move { doors.shut_down().await });
         // The calls end and are answered before the toolboxes close: a closing toolbox loses its calls.
-        if tokio::time::timeout(calls_patience, self.router.answered())
+        if tokio::time::timeout(calls_patience, self.router.wait_until_answered())
             .await
             .is_err()
         {
@@ -367,7 +367,7 @@ impl Running {
         }
         let rest = deadline.saturating_duration_since(tokio::time::Instant::now() + WRITING_PATIENCE);
         self.bridge.shut_down(rest).await;
-        if tokio::time::timeout_at(deadline, self.router.answered())
+        if tokio::time::timeout_at(deadline, self.router.wait_until_answered())
             .await
             .is_err()
         {

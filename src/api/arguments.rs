@@ -1,7 +1,7 @@
 //! The arguments of a call: from the keys of a request to what the toolbox gets.
 //!
-//! A foreign tool gets what stands under its key, as the published contract says. For a native tool the forms of clients
-//! are read, and a request that carries its arguments elsewhere is no request without arguments. Read [`prepare`].
+//! A foreign tool gets what stands under its key, as the published contract says. For a native tool the other forms of clients
+//! are read, too: a request with its arguments in the wrong place must not run as if it had none. Read [`prepare`].
 
 use std::borrow::Cow;
 
@@ -15,10 +15,10 @@ use client::read_arguments;
 use schema::{Problem, ToolArguments};
 
 /// The keys under which requests carry arguments, here and in other interfaces.
-const KEYS: [&str; 6] = ["args", "kwargs", "arguments", "parameters", "params", "input"];
+const ARGUMENT_KEYS: [&str; 6] = ["args", "kwargs", "arguments", "parameters", "params", "input"];
 
 /// The keys of a call beside its arguments.
-const OPTIONS: [&str; 10] = [
+const OTHER_KEYS: [&str; 10] = [
     "name",
     "toolbox_id",
     "call_id",
@@ -64,12 +64,15 @@ impl<'a> RequestArguments<'a> {
     }
 }
 
-/// Prepares the arguments for the tool.
+/// Prepares the arguments for the tool: coerced, with defaults, and valid for its schema.
+///
+/// # Errors
+/// They stand in the wrong place, or do not fit the schema.
 pub(super) fn prepare(tool: &Tool, in_request: RequestArguments<'_>) -> Result<ToolArguments, WireError> {
-    let (args, beside) = if tool.compiled.is_native() {
-        let args = native(tool, in_request)?;
-        let beside = beside(tool, in_request, &args)?;
-        (args, beside)
+    let (args, misplaced) = if tool.compiled.is_native() {
+        let args = read_native(tool, in_request)?;
+        let misplaced = find_misplaced(tool, in_request, &args)?;
+        (args, misplaced)
     } else {
         let args = match in_request.value() {
             None => Cow::Owned(Object::new()),
@@ -82,12 +85,15 @@ pub(super) fn prepare(tool: &Tool, in_request: RequestArguments<'_>) -> Result<T
         .compiled
         .prepare(&args, in_request.null_is_absent)
         .map_err(|problems| invalid(tool, &problems))?;
-    prepared.ignored.extend(beside);
+    prepared.ignored.extend(misplaced);
     Ok(prepared)
 }
 
-/// The whole of a native tool's arguments.
-fn native<'a>(tool: &Tool, in_request: RequestArguments<'a>) -> Result<Cow<'a, Object>, WireError> {
+/// Reads a native tool's arguments: those under the key, also as JSON in a string.
+///
+/// # Errors
+/// They are not an object, or other arguments stand under another key, and the tool reads, changes or moves something.
+fn read_native<'a>(tool: &Tool, in_request: RequestArguments<'a>) -> Result<Cow<'a, Object>, WireError> {
     let own = match in_request.value() {
         Some(Value::Object(args)) => Cow::Borrowed(args),
         None => Cow::Owned(Object::new()),
@@ -100,7 +106,7 @@ fn native<'a>(tool: &Tool, in_request: RequestArguments<'a>) -> Result<Cow<'a, O
             })?)
         }
     };
-    let elsewhere = KEYS
+    let elsewhere = ARGUMENT_KEYS
         .iter()
         .filter(|key| **key != in_request.key)
         .filter_map(|key| {
@@ -117,7 +123,8 @@ fn native<'a>(tool: &Tool, in_request: RequestArguments<'a>) -> Result<Cow<'a, O
             );
             Err(invalid(tool, &[problem(message)]))
         }
-        // What brings to safety is carried out, for the machine that was meant if that is clear.
+        // What brings to safety is carried out in any case: with the arguments under the other key if there are no others, because they
+        // say which machine is meant.
         (Effect::Safe | Effect::Stop | Effect::Resume, Some(_)) => match elsewhere.pop() {
             Some((_, read)) if own.is_empty() && elsewhere.is_empty() => Ok(Cow::Owned(read)),
             _ => Ok(own),
@@ -125,15 +132,19 @@ fn native<'a>(tool: &Tool, in_request: RequestArguments<'a>) -> Result<Cow<'a, O
     }
 }
 
-/// The arguments of the tool that stand beside the key and not under it.
+/// Finds the arguments of the tool that stand beside the key and not under it. They are ignored.
 ///
 /// # Errors
-/// There are some, and the tool moves or changes something.
-fn beside(tool: &Tool, in_request: RequestArguments<'_>, args: &Object) -> Result<Vec<String>, WireError> {
+/// There are some, and the tool moves or changes something: it would do so with other arguments than were meant.
+fn find_misplaced(
+    tool: &Tool,
+    in_request: RequestArguments<'_>,
+    args: &Object,
+) -> Result<Vec<String>, WireError> {
     let declared = &tool.compiled.definition.argument_schema["properties"];
     let is_misplaced = |name: &&String| {
         let name = name.as_str();
-        let is_key = KEYS.contains(&name) || OPTIONS.contains(&name);
+        let is_key = ARGUMENT_KEYS.contains(&name) || OTHER_KEYS.contains(&name);
         !is_key && declared.get(name).is_some() && !args.contains_key(name)
     };
     let misplaced: Vec<String> = in_request.data.keys().filter(is_misplaced).cloned().collect();

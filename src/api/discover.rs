@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::error::WireError;
 use super::list::ListedTool;
-use super::paged::Part;
+use super::pages::Part;
 use super::request::Request;
 use super::state::Api;
 use client::payload::DiscoverResponse;
@@ -16,10 +16,10 @@ impl Api {
     /// The answers. Leaves out tools of effect `resume`: they are for operators. With `cursor` there is one answer, the next
     /// page of its toolbox.
     pub(super) fn discover(&self, request: &Request) -> Result<Vec<Arc<RawValue>>, WireError> {
-        let part = match self.begun.part(&self.registry, &request.data) {
+        let part = match self.open_pages.part(&self.registry, &request.data) {
             Ok(part) => part,
             // The published contract ignores the data of this request.
-            Err(_) if request.data.get("cursor").is_none() => Part::whole(self.registry.snapshot()),
+            Err(_) if request.data.get("cursor").is_none() => Part::whole_list(self.registry.snapshot()),
             Err(error) => return Err(error),
         };
         let continued = if part.first == 0 {
@@ -48,7 +48,7 @@ impl Api {
                 bytes: part.bytes,
             };
             let key = || format!("discover {}", entry.toolbox_id);
-            answers.push(self.lists.data(&of_toolbox, key, || {
+            answers.push(self.list_cache.get_or_make(&of_toolbox, key, || {
                 let page = of_toolbox
                     .page(|tool| tool.toolbox_id == entry.toolbox_id && tool.effect() != Effect::Resume);
                 Ok(DiscoverResponse {

@@ -25,7 +25,7 @@ impl Api {
         let toolbox_id = text(&request.data, "toolbox_id")?;
         let wanted = texts(&request.data, "names")?;
         let detail = flag(&request.data, "detail").unwrap_or(false);
-        let part = self.begun.part(&self.registry, &request.data)?;
+        let part = self.open_pages.part(&self.registry, &request.data)?;
         let snapshot = &part.snapshot;
         if let Some(id) = &toolbox_id
             && snapshot.toolbox(id).is_none()
@@ -45,7 +45,7 @@ impl Api {
         });
         let found = found.transpose()?;
         let key = || format!("export {format} {detail} {toolbox_id:?} {wanted:?}");
-        self.lists.data(&part, key, || {
+        self.list_cache.get_or_make(&part, key, || {
             let named = |tool: &Arc<Tool>| {
                 let is_it = |found: &Arc<Tool>| Arc::ptr_eq(found, tool);
                 found.as_ref().is_none_or(|found| found.iter().any(is_it))

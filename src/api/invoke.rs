@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::arguments::{RequestArguments, prepare};
 use super::error::WireError;
 use super::keys::call_options;
-use super::permit::Denied;
+use super::permit::Denial;
 use super::progress::Progress;
 use super::record::RequestRecord;
 use super::request::Request;
@@ -250,8 +250,8 @@ impl Api {
         let permitted = self.permit(request, tool, lease, &run, options, call);
         match entry.wait_for(permitted).await {
             Ok(Ok(plan)) => Ok(self.engine.call_at(entry, lease, run, plan).await),
-            Ok(Err(Denied::Answer(error))) => Err(error),
-            Ok(Err(Denied::Engine(refusal))) | Err(refusal) => Ok(CallEnd::Refused(refusal)),
+            Ok(Err(Denial::Answer(error))) => Err(error),
+            Ok(Err(Denial::Engine(refusal))) | Err(refusal) => Ok(CallEnd::Refused(refusal)),
         }
     }
 

@@ -19,17 +19,17 @@ use client::payload::{ListResponse, ToolMeta};
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum ListedTool {
-    Published(Shared),
-    Detailed(Detailed),
+    Published(PublishedEntry),
+    Detailed(DetailedEntry),
 }
 
-/// A tool with its `meta`, written from the registry's definition.
-pub(super) struct Detailed {
+/// A tool with its `meta`, which is written from the registry's definition when it is sent.
+pub(super) struct DetailedEntry {
     tool: Arc<Tool>,
     exported: String,
 }
 
-impl Serialize for Detailed {
+impl Serialize for DetailedEntry {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         /// As [`ToolEntry`](client::payload::ToolEntry).
         #[derive(Serialize)]
@@ -55,16 +55,16 @@ impl Serialize for Detailed {
 }
 
 /// A tool whose JSON is shared with the registry, so that a list copies nothing.
-pub(super) struct Shared(Arc<Tool>);
+pub(super) struct PublishedEntry(Arc<Tool>);
 
-impl Serialize for Shared {
+impl Serialize for PublishedEntry {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let entry: &RawValue = &self.0.entry;
         entry.serialize(serializer)
     }
 }
 
-/// What the five fields do not say of a tool.
+/// What the five fields of the published contract do not say of a tool.
 pub(super) fn meta(tool: &Tool, exported: &str) -> ToolMeta {
     let definition = &tool.compiled.definition;
     ToolMeta {
@@ -79,14 +79,14 @@ pub(super) fn meta(tool: &Tool, exported: &str) -> ToolMeta {
 }
 
 impl ListedTool {
-    /// As published.
+    /// The entry of the published contract, without `meta`.
     pub(super) fn new(tool: &Arc<Tool>) -> Self {
-        Self::Published(Shared(tool.clone()))
+        Self::Published(PublishedEntry(tool.clone()))
     }
 
-    /// With `meta`, of which the exported name is a part.
+    /// The entry with `meta`, of which the exported name is a part.
     pub(super) fn detailed(tool: &Arc<Tool>, exported: &str) -> Self {
-        Self::Detailed(Detailed {
+        Self::Detailed(DetailedEntry {
             tool: tool.clone(),
             exported: exported.to_owned(),
         })
@@ -101,9 +101,9 @@ impl Api {
         // unreadable filter is an error: a client that asks for tools that read must not get tools that move something.
         let detail = flag(data, "detail").unwrap_or(false);
         let (toolbox_id, effect) = (text(data, "toolbox_id")?, effect(data)?);
-        let part = self.begun.part(&self.registry, data)?;
+        let part = self.open_pages.part(&self.registry, data)?;
         let key = || format!("list {detail} {effect:?} {toolbox_id:?}");
-        self.lists.data(&part, key, || {
+        self.list_cache.get_or_make(&part, key, || {
             let page = part.page(|tool| {
                 toolbox_id.as_ref().is_none_or(|id| tool.toolbox_id == *id)
                     && effect.is_none_or(|effect| tool.effect() == effect)
@@ -130,7 +130,7 @@ impl Api {
                     let snapshot = self.registry.snapshot();
                     let mut called = snapshot.called();
                     let called = called.find(|(other, _)| Arc::ptr_eq(other, &tool));
-                    // A reload may have come between.
+                    // A reload since then may have removed the tool: then it is shown by its own name.
                     Ok(ListedTool::detailed(
                         &tool,
                         called.map_or(tool.name(), |(_, exported)| exported),

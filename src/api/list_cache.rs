@@ -1,4 +1,4 @@
-//! The lists that were made of the present tools.
+//! A cache of lists: the data of answers that were made of the present tools.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,24 +10,25 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Semaphore;
 
 use super::error::WireError;
-use super::paged::Part;
+use super::pages::Part;
 
-/// How many long lists are made, or wait for room on their way out, at a time: they take as much memory as the bus takes
-/// in one message.
-const AT_A_TIME: usize = 2;
+/// How many long lists are made, or wait to be sent, at a time: each takes as much memory as the bus takes in one message.
+const MAX_UNDER_WAY: usize = 2;
 
-/// How many bytes of answers are kept, and of one.
-const KEPT: usize = 8 << 20;
+/// The size of all answers that are kept together.
+const CACHE_BYTES: usize = 8 << 20;
 
-const KEPT_ONE: usize = 2 << 20;
+/// The largest answer that is kept.
+const ANSWER_BYTES: usize = 2 << 20;
 
-/// The longest description of a request whose answer is kept, in bytes.
-const LONGEST_KEY: usize = 256;
+/// The longest key of an answer that is kept: a request may name many tools.
+const KEY_BYTES: usize = 256;
 
-/// The lists that are made, and those that were made of the present tools.
+/// The lists that were made of the present tools, and a bound on those that are being made.
 #[derive(Debug)]
-pub(super) struct Lists {
-    pub(super) making: Semaphore,
+pub(super) struct ListCache {
+    /// One for each long list that is made or waits to be sent.
+    pub(super) permits: Semaphore,
     cached: Mutex<CachedAnswers>,
 }
 
@@ -40,19 +41,22 @@ struct CachedAnswers {
     bytes: usize,
 }
 
-impl Default for Lists {
+impl Default for ListCache {
     fn default() -> Self {
         Self {
-            making: Semaphore::new(AT_A_TIME),
+            permits: Semaphore::new(MAX_UNDER_WAY),
             cached: Mutex::default(),
         }
     }
 }
 
-impl Lists {
-    /// The data of an answer: what was made for such a request before, or what `make` makes now. The key says everything of
-    /// the request that the answer depends on, beside its part.
-    pub(super) fn data<T: Serialize>(
+impl ListCache {
+    /// Returns the data of an answer: what was made for such a request before, or what `make` makes now. The key holds everything
+    /// in the request that the answer depends on, beside its part.
+    ///
+    /// # Errors
+    /// That of `make`, or the data cannot be written as JSON.
+    pub(super) fn get_or_make<T: Serialize>(
         &self,
         part: &Part,
         key: impl FnOnce() -> String,
@@ -94,12 +98,12 @@ impl CachedAnswers {
             };
         }
         let size = data.get().len();
-        if snapshot < self.snapshot || size > KEPT_ONE || key.len() > LONGEST_KEY {
+        if snapshot < self.snapshot || size > ANSWER_BYTES || key.len() > KEY_BYTES {
             return;
         }
         self.bytes += size;
         self.answers.push_back((key, data.clone()));
-        while self.bytes > KEPT
+        while self.bytes > CACHE_BYTES
             && let Some((_, oldest)) = self.answers.pop_front()
         {
             self.bytes -= oldest.get().len();

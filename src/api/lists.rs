@@ -9,14 +9,14 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::error::{OrError, WireError};
-use super::paged::Part;
+use super::pages::Part;
 use super::refuse;
 use super::request::Request;
 use super::state::Api;
 use super::topic::Topic;
 
-/// The largest size of all tools, in bytes, at which a list is made on a thread of the runtime.
-const LARGE: usize = 64 << 10;
+/// The largest size of all tools together at which a list is made on a thread of the runtime.
+const INLINE_BYTES: usize = 64 << 10;
 
 impl Api {
     /// Answers a request for a list.
@@ -24,14 +24,14 @@ impl Api {
     /// # Cancel safety
     /// The answer is lost.
     pub(super) async fn answer_list(self: &Arc<Self>, topic: Topic, request: Request) {
-        if self.registry.snapshot().bytes() <= LARGE {
+        if self.registry.snapshot().bytes() <= INLINE_BYTES {
             for frame in self.list_frames(&topic, &request) {
                 self.outbox.answer(frame).await;
             }
             return;
         }
         // The semaphore is never closed.
-        let Ok(_place) = self.lists.making.acquire().await else {
+        let Ok(_place) = self.list_cache.permits.acquire().await else {
             return;
         };
         let api = self.clone();
@@ -87,6 +87,6 @@ impl Api {
 
     /// The cursor of the next page, if there is one.
     pub(super) fn next_cursor(&self, part: &Part, next: Option<usize>) -> Option<String> {
-        next.map(|next| self.begun.cursor(&part.snapshot, next))
+        next.map(|next| self.open_pages.cursor(&part.snapshot, next))
     }
 }

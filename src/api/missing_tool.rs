@@ -95,12 +95,12 @@ impl Api {
 
 /// The text about a tool that has this name but is called by another one, or else has nearly this name.
 fn other_name(snapshot: &Snapshot, name: &str) -> String {
-    let mut renamed = snapshot.renamed().filter(|(tool, ..)| tool.name() == name);
+    let mut renamed = snapshot.renamed_tools().filter(|(tool, ..)| tool.name() == name);
     if let Some((tool, why, called)) = renamed.next() {
         let id = &tool.toolbox_id;
         return format!(": {why}; to call the tool of '{id}', use '{called}'");
     }
-    if let Some(id) = snapshot.absent(name) {
+    if let Some(id) = snapshot.owner_without_tools(name) {
         return format!(": toolbox '{id}' offers no tools now (ovos.tools.status shows the toolboxes)");
     }
     let similar = snapshot

@@ -21,7 +21,7 @@ use engine::{CallFacts, Lease, Plan, Refusal};
 const ACTIONS: usize = 8;
 
 /// Why a call does not run.
-pub(super) enum Denied {
+pub(super) enum Denial {
     /// The policy denies the call, or it has to be confirmed; the error is the answer.
     Answer(WireError),
     /// The engine refuses the call, for example because it has no plan.
@@ -45,12 +45,12 @@ impl Api {
         run: &engine::CallRequest,
         options: &CallOptions,
         call: &CallFacts,
-    ) -> Result<Option<Plan>, Denied> {
+    ) -> Result<Option<Plan>, Denial> {
         if let Some(why) = self.toolboxes.closed(&tool.toolbox_id, tool.effect()) {
             let text = format!("'{}' was not run: {why}", tool.name());
-            return Err(Denied::Answer(WireError::new(FailureKind::PermissionError, text)));
+            return Err(Denial::Answer(WireError::new(FailureKind::PermissionError, text)));
         }
-        let asker = asker(request).map_err(Denied::Answer)?;
+        let asker = asker(request).map_err(Denial::Answer)?;
         let policy = &self.settings.policy;
         let subject = || {
             Subject::new(
@@ -62,7 +62,7 @@ impl Api {
             )
         };
         if let Some(token) = &options.decline {
-            return Err(Denied::Answer(self.declined(&subject(), token)));
+            return Err(Denial::Answer(self.declined(&subject(), token)));
         }
         let on = |simulated| policy.decide(&asker, |principal| question(principal, tool, simulated));
         let mut plan = None;
@@ -76,7 +76,7 @@ impl Api {
                 // never confirmed, waits for a plan only if exactly one of the rules denies it.
                 None if decision.0.decide == on_simulator.0.decide => false,
                 None => {
-                    let new_plan = self.engine.plan(lease, run).await.map_err(Denied::Engine)?;
+                    let new_plan = self.engine.plan(lease, run).await.map_err(Denial::Engine)?;
                     let simulated = backends.simulates(&new_plan.claim().to_vec());
                     plan = Some(new_plan);
                     simulated
@@ -92,7 +92,7 @@ impl Api {
             Decide::Allow => return Ok(plan),
             Decide::Deny => {
                 let refused = not_permitted(tool.name(), &tool.toolbox_id, principal, &decision);
-                return Err(Denied::Answer(refused));
+                return Err(Denial::Answer(refused));
             }
             Decide::Confirm => {}
         }
@@ -101,11 +101,11 @@ impl Api {
             && let Some(stop) = self.engine.latch(&tool.toolbox_id)
         {
             let toolbox_id = tool.toolbox_id.clone();
-            return Err(Denied::Engine(Refusal::Latched { toolbox_id, stop }));
+            return Err(Denial::Engine(Refusal::Latched { toolbox_id, stop }));
         }
         let plan = match plan {
             Some(plan) => plan,
-            None => self.engine.plan(lease, run).await.map_err(Denied::Engine)?,
+            None => self.engine.plan(lease, run).await.map_err(Denial::Engine)?,
         };
         // This awaits nothing, so that a call which is cancelled or times out uses up no confirmation. The latch
         // refuses the call if a stop comes after this.
@@ -117,7 +117,7 @@ impl Api {
         );
         let note = self.toolboxes.note(tool);
         self.confirmed(&subject(), (sentence, note), &plan, options, call)
-            .map_err(Denied::Answer)?;
+            .map_err(Denial::Answer)?;
         Ok(Some(plan))
     }
 

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum PlanAnswer {
-    Planned(Box<PlanResponse>),
+    Call(Box<PlanResponse>),
     Run(RunPlanResponse),
     Failed(PlanErrorResponse),
 }
@@ -34,13 +34,13 @@ pub(super) enum PlanAnswer {
 impl Api {
     pub(super) async fn plan(&self, request: &Request) -> PlanAnswer {
         let name = Name::of(&request.data).echo();
-        // The plan of a call ignores unknown keys.
+        // A request with `name` is about a call, even if it has `steps`: a call ignores unknown keys.
         let of_run = request.data.contains_key("steps") && !request.data.contains_key("name");
         let planned = if of_run {
-            self.planned_run(request).await.map(PlanAnswer::Run)
+            self.plan_run(request).await.map(PlanAnswer::Run)
         } else {
-            let planned = self.planned(request, &request.data, name.clone()).await;
-            planned.map(|plan| PlanAnswer::Planned(Box::new(plan)))
+            let planned = self.plan_call(request, &request.data, name.clone()).await;
+            planned.map(|plan| PlanAnswer::Call(Box::new(plan)))
         };
         match planned {
             Ok(answer) => answer,
@@ -51,8 +51,8 @@ impl Api {
         }
     }
 
-    /// The plans of those steps of a run whose arguments are known.
-    async fn planned_run(&self, request: &Request) -> Result<RunPlanResponse, WireError> {
+    /// Plans the steps of a run whose arguments are known. The others wait for results, which do not exist before the run.
+    async fn plan_run(&self, request: &Request) -> Result<RunPlanResponse, WireError> {
         let (mut steps, _) = self.checked_steps(&request.data)?;
         let mut plans = Vec::with_capacity(steps.all().len());
         for index in 0..steps.all().len() {
@@ -80,7 +80,7 @@ impl Api {
                     };
                 };
                 data.insert("args".to_owned(), args);
-                match self.planned(request, &data, Value::from(name)).await {
+                match self.plan_call(request, &data, Value::from(name)).await {
                     Ok(response) => RunStepPlan {
                         plan: Some(response),
                         ..plan
@@ -96,7 +96,8 @@ impl Api {
         Ok(RunPlanResponse { steps })
     }
 
-    async fn planned(
+    /// Plans one call. `name` is the name as the request wrote it, for the answer.
+    async fn plan_call(
         &self,
         request: &Request,
         data: &Object,
@@ -134,6 +135,7 @@ impl Api {
     }
 }
 
+/// The dependencies of a plan as pairs of indices: an action that comes first, and the one that waits for it.
 fn edges(plan: &Plan) -> impl Iterator<Item = (usize, usize)> {
     let into = |(to, action): (usize, &'_ PlannedAction)| {
         action
@@ -162,6 +164,7 @@ fn mermaid(plan: &Plan) -> String {
     text
 }
 
+/// The plan as a graph in DOT, the language of Graphviz.
 fn dot(plan: &Plan) -> String {
     let mut text = String::from("digraph plan {\n  node [shape=box];\n");
     for (number, wave) in (1..).zip(&plan.waves) {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::watch;
 
-use super::list_cache::Lists;
+use super::list_cache::ListCache;
 use super::outbox::Outbox;
-use super::paged::OpenPages;
+use super::pages::OpenPages;
 use super::settings::Settings;
 use super::toolboxes::Toolboxes;
 use crate::content::Store;
@@ -22,8 +22,8 @@ pub struct Api {
     pub(super) outbox: Arc<dyn Outbox>,
     pub(super) settings: Settings,
     pub(super) content: Store,
-    pub(super) lists: Lists,
-    pub(super) begun: OpenPages,
+    pub(super) list_cache: ListCache,
+    pub(super) open_pages: OpenPages,
     pub(super) ready: AtomicBool,
     pub(super) all_loaded: watch::Sender<bool>,
     /// The number of requests of every topic since the start.
@@ -47,9 +47,9 @@ impl Api {
             toolboxes,
             outbox,
             content: Store::new(settings.content_dir.clone()),
-            begun: OpenPages::new(settings.max_answer_bytes),
+            open_pages: OpenPages::new(settings.max_answer_bytes),
             settings,
-            lists: Lists::default(),
+            list_cache: ListCache::default(),
             ready: AtomicBool::new(false),
             all_loaded: watch::Sender::new(false),
             requests: AtomicU64::new(0),

@@ -75,7 +75,7 @@ pub(super) enum Invalid {
 
 /// Why a step does not get a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Missing {
+pub(super) enum MissingValue {
     #[error("{{\"$from\": \"{from}\"}}: {found}")]
     Value { from: String, found: String },
     #[error(
@@ -99,7 +99,7 @@ pub(super) struct Step {
     pub(super) waits_for: Vec<usize>,
     /// The values that this step takes from results, in their order in `args`.
     takes: Vec<Take>,
-    missing: Option<Missing>,
+    missing: Option<MissingValue>,
 }
 
 impl Step {
@@ -215,11 +215,11 @@ impl Steps {
                     Ok(value) if self.room.takes_value(value) => take.value = Some(value.clone()),
                     Ok(_) => {
                         let from = take.from.clone();
-                        step.missing.get_or_insert(Missing::TooLarge { from });
+                        step.missing.get_or_insert(MissingValue::TooLarge { from });
                     }
                     Err(found) => {
                         let from = take.from.clone();
-                        step.missing.get_or_insert(Missing::Value { from, found });
+                        step.missing.get_or_insert(MissingValue::Value { from, found });
                     }
                 }
             }
@@ -230,7 +230,7 @@ impl Steps {
     ///
     /// # Errors
     /// The first value that the step did not get.
-    pub(super) fn arguments(&mut self, index: usize) -> Result<Value, Missing> {
+    pub(super) fn arguments(&mut self, index: usize) -> Result<Value, MissingValue> {
         let step = &mut self.steps[index];
         if let Some(missing) = step.missing.take() {
             return Err(missing);
@@ -240,7 +240,7 @@ impl Steps {
         // A client may write no arguments as "", but a result of "" is a mistake: the forms of clients count only in the request.
         match (&args, step.takes.first()) {
             (Value::Object(_), _) | (_, None) => Ok(args),
-            (other, Some(take)) => Err(Missing::NotArguments {
+            (other, Some(take)) => Err(MissingValue::NotArguments {
                 from: take.from.clone(),
                 found: shorten(other),
             }),

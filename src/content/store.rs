@@ -148,7 +148,7 @@ impl Store {
         }
         if items.len() > Content::MAX_ITEMS {
             let more = format!(
-                "items from {} on: an answer has at most {}, and there are {}",
+                "the items from number {} on: an answer has at most {} items, and the tool returned {}",
                 Content::MAX_ITEMS + 1,
                 Content::MAX_ITEMS,
                 items.len()

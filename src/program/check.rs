@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     if arguments.live && !is_file_of_a_toolbox(&arguments.file) {
         return Err(CliError::Refused(format!(
-            "--live compares a robot's file with the robot: {} is no file that ends in .toml",
+            "--live compares a robot's file with the robot: {} is not a file that ends in .toml",
             arguments.file.display()
         )));
     }

@@ -59,7 +59,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
                 Some(status) => {
                     // What the files say and the service says, too, is said once.
                     let texts: Vec<String> = findings.iter().map(|finding| finding.found.clone()).collect();
-                    let of_service = service::judged(&status).into_iter();
+                    let of_service = service::findings(&status).into_iter();
                     findings.extend(of_service.filter(|finding| !texts.contains(&finding.found)));
                     if config.bus.is_local() {
                         let loaded = status.toolboxes.iter();

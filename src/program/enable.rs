@@ -102,7 +102,7 @@ fn render(report: &Report) -> String {
     let file = report.file.display();
     let mut text = match report.changed {
         true => format!("{ids}: switched {word} in {file}\n"),
-        false => format!("{ids}: {word} already, {file} stays as it is\n"),
+        false => format!("{ids}: {word} already; {file} is unchanged\n"),
     };
     text += &match &report.reload {
         None => "no service is running here; this takes effect at the next start\n".to_owned(),

@@ -235,7 +235,7 @@ fn client_options(options: &[String]) -> impl Iterator<Item = &str> {
 fn quote_for_systemd(text: &str) -> Result<String, CliError> {
     if text.contains(|letter: char| letter.is_control() || "\"'\\$".contains(letter)) {
         return Err(CliError::Usage(format!(
-            "{text:?}: expected a text without quotes, backslashes, $ and control characters, which a systemd unit cannot contain"
+            "{text:?} cannot be written into a systemd unit: expected no quotes, backslashes, $ or control characters"
         )));
     }
     let text = text.replace('%', "%%");

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     plugins: Vec<PathBuf>,
     /// When to run an embedded messagebus [default: embedded_bus of the configuration, else never]
     #[arg(long, value_enum, value_name = "WHEN")]
-    embedded_bus: Option<When>,
+    embedded_bus: Option<EmbeddedBusMode>,
     /// Also load the packaged toolboxes that drive a simulator, without a section that asks for them
     #[arg(long)]
     simulators: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum When {
+enum EmbeddedBusMode {
     /// Never: connect to the messagebus that is there
     Never,
     /// When nothing listens on the configured address, and that address is on this machine
@@ -48,12 +48,12 @@ enum When {
     Always,
 }
 
-impl From<When> for EmbeddedBus {
-    fn from(when: When) -> Self {
-        match when {
-            When::Never => Self::Never,
-            When::Auto => Self::Auto,
-            When::Always => Self::Always,
+impl From<EmbeddedBusMode> for EmbeddedBus {
+    fn from(mode: EmbeddedBusMode) -> Self {
+        match mode {
+            EmbeddedBusMode::Never => Self::Never,
+            EmbeddedBusMode::Auto => Self::Auto,
+            EmbeddedBusMode::Always => Self::Always,
         }
     }
 }

@@ -193,7 +193,9 @@ impl Control {
                     .await,
             ),
             // It has no single answer.
-            ControlRequest::Facts { .. } => refused("the facts are a connection of their own".to_owned()),
+            ControlRequest::Facts { .. } => {
+                refused("`facts` is a stream and has no single answer".to_owned())
+            }
             ControlRequest::Stop { toolbox_id } => {
                 let target = toolbox_id.map_or(StopTarget::All, |id| StopTarget::Toolboxes(vec![id]));
                 let stopped = self.api.stop(&target, "the control socket").await;

@@ -1,6 +1,6 @@
 //! The files of the record of facts, read: `facts.jsonl` and the rotated ones beside it.
 //!
-//! Everything here blocks on the disk. A file that is no regular one is left out, so that none of it waits for a pipe.
+//! Everything here blocks on the disk. What is not a regular file is skipped, because opening or reading a pipe could wait forever.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -13,20 +13,20 @@ use client::payload::{FactPosition, LostFacts, ServiceStart};
 use logs::rotated;
 
 /// The newest file, below the state folder.
-const NAME: &str = "facts.jsonl";
+const FILE_NAME: &str = "facts.jsonl";
 
 /// How many rotated files there are beside it.
 pub(super) const BACKUPS: u32 = 3;
 
-/// How much of the end of a file is read for its last number, in bytes: a line is much shorter.
-const TAIL: u64 = 256 << 10;
+/// How much of the end of a file is read to find its last number: many lines, because one is much shorter.
+const TAIL_BYTES: u64 = 256 << 10;
 
 /// The newest file of the record in this state folder.
 pub(super) fn newest(state_dir: &Path) -> PathBuf {
-    state_dir.join(NAME)
+    state_dir.join(FILE_NAME)
 }
 
-/// What a line of the record says of its place.
+/// The keys by which a line of the record has its place in it.
 #[derive(Deserialize)]
 pub(super) struct Head {
     pub(super) start: Option<ServiceStart>,
@@ -37,16 +37,17 @@ pub(super) struct Head {
 /// The number of the last fact that the record names; 0 if it names none.
 pub(super) fn last_number(state_dir: &Path) -> u64 {
     let newest = newest(state_dir);
-    let found = (0..=BACKUPS).find_map(|number| last_of(&file_of(&newest, number)));
+    let found = (0..=BACKUPS).find_map(|number| last_number_in(&file_of(&newest, number)));
     found.unwrap_or_default()
 }
 
-fn last_of(path: &Path) -> Option<u64> {
+fn last_number_in(path: &Path) -> Option<u64> {
     let mut file = open(path).ok()?;
     let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))
+        .ok()?;
     let mut tail = Vec::new();
-    file.take(TAIL).read_to_end(&mut tail).ok()?;
+    file.take(TAIL_BYTES).read_to_end(&mut tail).ok()?;
     let numbers = tail.split(|byte| *byte == b'\n').filter_map(|line| {
         let head: Head = serde_json::from_slice(line).ok()?;
         let before = head.start.map(|start| start.first.saturating_sub(1));
@@ -55,8 +56,8 @@ fn last_of(path: &Path) -> Option<u64> {
     numbers.max()
 }
 
-/// Passes on the lines of the record after a fact, the oldest first; all of them if no run of the record has that fact. Ends
-/// when `take` returns false.
+/// Passes on the lines of the record that follow the fact `after`, the oldest first; all of them if the record has nothing of the
+/// run of that fact. Ends when `take` returns false.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -80,7 +81,7 @@ pub(super) fn read_after(
     }
     files.reverse();
     let mut from = match after {
-        Some(after) if has_run(&mut files, &after.start)? => Some(after),
+        Some(after) if contains_run(&mut files, &after.start)? => Some(after),
         _ => None,
     };
     let mut run = None;
@@ -88,7 +89,7 @@ pub(super) fn read_after(
         let mut lines = BufReader::new(file);
         loop {
             let mut line = String::new();
-            // What is not a text is part of a torn line, as is a last line without an end.
+            // A crash leaves torn lines: bytes that are not UTF-8, and a last line without an end.
             match lines.read_line(&mut line) {
                 Ok(0) => break,
                 Ok(_) if line.ends_with('\n') => {}
@@ -103,15 +104,16 @@ pub(super) fn read_after(
                 if run.is_some()
                     && from.is_some_and(|from| run == Some(from.start.clone()) && start.id != from.start)
                 {
+                    // The run of `after` has ended here. The facts of the next run are others, even where they have the same numbers.
                     from = None;
                 }
                 run = Some(start.id.clone());
             }
-            let is_continued = from.is_some_and(|from| {
+            let is_before = from.is_some_and(|from| {
                 let last = head.number.or(head.lost.map(|lost| lost.to));
                 run.as_ref() != Some(&from.start) || last.is_some_and(|last| last <= from.number)
             });
-            if !is_continued && !take(line, head) {
+            if !is_before && !take(line, head) {
                 return Ok(());
             }
         }
@@ -119,8 +121,8 @@ pub(super) fn read_after(
     Ok(())
 }
 
-/// Whether one of these files has facts of a run of the service.
-fn has_run(files: &mut [File], run: &str) -> io::Result<bool> {
+/// Whether one of these files has the beginning of this run of the service. Leaves the files at their beginnings.
+fn contains_run(files: &mut [File], run: &str) -> io::Result<bool> {
     let mut found = false;
     for file in files {
         for line in BufReader::new(&mut *file).split(b'\n') {

@@ -36,14 +36,14 @@ pub(super) struct FactRecord {
     pub(super) start: ServiceStart,
     /// The newest file; `None` if nothing is recorded.
     pub(super) path: Option<PathBuf>,
-    writing: Arc<Mutex<Writing>>,
+    writing: Arc<Mutex<WriterReport>>,
     /// The number of the last fact that is recorded, or was given up.
     passed: watch::Receiver<u64>,
 }
 
 /// What the thread reports.
 #[derive(Default)]
-struct Writing {
+struct WriterReport {
     lost: u64,
     trouble: Option<String>,
     /// Since when it waits for the disk.
@@ -64,7 +64,7 @@ impl FactRecord {
             time_us: i64::try_from(time.as_micros()).unwrap_or(i64::MAX),
             first: follower.next_number(),
         };
-        let writing = Arc::<Mutex<Writing>>::default();
+        let writing = Arc::<Mutex<WriterReport>>::default();
         let (passed, passes) = watch::channel(start.first - 1);
         let path = (megabytes > 0).then(|| fact_files::newest(state_dir));
         if let Some(path) = &path {
@@ -132,7 +132,7 @@ struct Writer {
     file: Option<RotatingFile>,
     /// Facts that could not be recorded; the next write says so.
     missing: Option<LostFacts>,
-    writing: Arc<Mutex<Writing>>,
+    writing: Arc<Mutex<WriterReport>>,
     passed: watch::Sender<u64>,
 }
 

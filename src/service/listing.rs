@@ -121,7 +121,7 @@ pub(super) fn renamed(snapshot: &Snapshot) -> Vec<String> {
 /// The tools of one toolbox that are not called by their own names, as text.
 pub(super) fn renamed_of(snapshot: &Snapshot, toolbox_id: &str) -> impl Iterator<Item = String> {
     let of_toolbox = snapshot
-        .renamed()
+        .renamed_tools()
         .filter(move |(tool, ..)| tool.toolbox_id == toolbox_id);
     of_toolbox.map(|(tool, why, called)| format!("`{}` is called `{called}`: {why}", tool.name()))
 }

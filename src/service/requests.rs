@@ -18,12 +18,12 @@ use super::deliveries::Deliveries;
 use crate::api::{Api, Request, Topic};
 use bus::{Envelope, Message, Utf8Bytes};
 
-/// Frames longer than this many bytes are parsed on a blocking thread: parsing them here would delay the other tasks
-/// of the thread.
-pub(super) const LARGE: usize = 64 << 10;
+/// Frames longer than this are parsed on a thread for blocking work: parsing them on a thread of the runtime would delay its
+/// other tasks.
+pub(super) const LARGE_FRAME_BYTES: usize = 64 << 10;
 
-/// A received request, not parsed yet.
-pub(super) struct Arrived {
+/// A request in the queue, not parsed yet.
+pub(super) struct QueuedRequest {
     /// The topic of its type.
     pub(super) topic: Topic,
     pub(super) text: Utf8Bytes,
@@ -38,8 +38,8 @@ pub(super) struct RequestServer {
     pub(super) deliveries: Arc<dyn Deliveries>,
     pub(super) shutdown: CancellationToken,
     pub(super) answer_as_phal: bool,
-    /// Bounds the requests in progress, list and get included. The bound is four times the limit of calls, so that
-    /// calls reach their own limit first: that limit answers with an error, while this one only makes the queue wait.
+    /// Bounds the requests in progress, list and get included. The bound is four times the limit of calls, and at least 64, so
+    /// that calls reach their own limit first: that limit answers with an error, while this one only makes the queue wait.
     pub(super) permits: Arc<Semaphore>,
 }
 
@@ -51,18 +51,18 @@ impl RequestServer {
             return;
         }
         tracing::error!("bug in the service: a request was not served");
-        if let Some(Parsed { head, data, .. }) = parse(&text) {
+        if let Some(ParsedRequest { head, data, .. }) = parse(&text) {
             let request = Request::new(head, data, received);
             self.api.answer_bug(topic, &request).await;
         }
     }
 
     async fn serve(&self, routed: Topic, text: Utf8Bytes, received: Instant) {
-        let Some(Parsed {
+        let Some(ParsedRequest {
             head,
             data,
             unreadable,
-        }) = parse_apart(text.clone()).await
+        }) = parse_without_blocking(text.clone()).await
         else {
             return;
         };
@@ -91,26 +91,26 @@ impl RequestServer {
 /// of its own.
 pub(super) async fn serve_requests(
     server: Arc<RequestServer>,
-    mut queue: mpsc::Receiver<Arrived>,
+    mut queue: mpsc::Receiver<QueuedRequest>,
     unanswered: TaskTracker,
 ) {
     loop {
-        let arrived = tokio::select! {
-            arrived = queue.recv() => arrived,
+        let queued = tokio::select! {
+            queued = queue.recv() => queued,
             () = server.shutdown.cancelled() => return,
         };
-        let Some(arrived) = arrived else { return };
+        let Some(queued) = queued else { return };
         let Ok(permit) = server.permits.clone().acquire_owned().await else {
             return;
         };
         let server = server.clone();
         let mut served = Box::pin(async move {
-            let Arrived {
+            let QueuedRequest {
                 topic,
                 text,
                 received,
                 unanswered,
-            } = arrived;
+            } = queued;
             // Calls are ended and answered before this token is cancelled; a request that remains is not answered.
             tokio::select! {
                 () = server.serve_guarded(topic, text, received) => {}
@@ -127,22 +127,22 @@ pub(super) async fn serve_requests(
 }
 
 /// Answers the requests that did not fit into the queue.
-pub(super) async fn refuse_surplus(server: Arc<RequestServer>, mut queue: mpsc::Receiver<Arrived>) {
+pub(super) async fn refuse_surplus(server: Arc<RequestServer>, mut queue: mpsc::Receiver<QueuedRequest>) {
     loop {
-        let arrived = tokio::select! {
-            arrived = queue.recv() => arrived,
+        let queued = tokio::select! {
+            queued = queue.recv() => queued,
             () = server.shutdown.cancelled() => return,
         };
-        let Some(Arrived {
+        let Some(QueuedRequest {
             topic,
             text,
             received,
             unanswered,
-        }) = arrived
+        }) = queued
         else {
             return;
         };
-        let Some(Parsed { head, data, .. }) = parse_apart(text).await else {
+        let Some(ParsedRequest { head, data, .. }) = parse_without_blocking(text).await else {
             continue;
         };
         let request = Request::new(head, data, received);
@@ -159,23 +159,23 @@ pub(super) async fn refuse_surplus(server: Arc<RequestServer>, mut queue: mpsc::
 }
 
 /// A parsed request.
-pub(super) struct Parsed {
+pub(super) struct ParsedRequest {
     pub(super) head: Message,
     pub(super) data: Object,
     /// Why the data cannot be parsed as a whole; then `data` has the entries whose values are neither objects nor lists.
     unreadable: Option<String>,
 }
 
-/// Parses a large request on a blocking thread.
-async fn parse_apart(text: Utf8Bytes) -> Option<Parsed> {
-    if text.len() <= LARGE {
+/// Parses a request without blocking this task: a large one on a thread for blocking work. `None` as for [`parse`].
+async fn parse_without_blocking(text: Utf8Bytes) -> Option<ParsedRequest> {
+    if text.len() <= LARGE_FRAME_BYTES {
         return parse(&text);
     }
     tokio::task::spawn_blocking(move || parse(&text)).await.ok()?
 }
 
 /// Parses a request; `None` if it cannot be answered.
-pub(super) fn parse(text: &str) -> Option<Parsed> {
+pub(super) fn parse(text: &str) -> Option<ParsedRequest> {
     let envelope = Envelope::parse(text)
         .inspect_err(|error| tracing::warn!(%error, "dropped a malformed request"))
         .ok()?;
@@ -188,7 +188,7 @@ pub(super) fn parse(text: &str) -> Option<Parsed> {
         Ok(data) => (data, None),
         Err(error) => (envelope.plain_data(), Some(error.to_string())),
     };
-    Some(Parsed {
+    Some(ParsedRequest {
         head,
         data,
         unreadable,

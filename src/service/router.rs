@@ -21,7 +21,9 @@ use tokio_util::task::TaskTracker;
 
 use super::deliveries::{Deliveries, deliver};
 use super::doors::Doors;
-use super::requests::{Arrived, LARGE, Parsed, RequestServer, parse, refuse_surplus, serve_requests};
+use super::requests::{
+    LARGE_FRAME_BYTES, ParsedRequest, QueuedRequest, RequestServer, parse, refuse_surplus, serve_requests,
+};
 use crate::api::{self, Api, Request, Topic, Urgent};
 use bus::{BusHandler, Envelope};
 use engine::StopTarget;
@@ -35,9 +37,9 @@ pub(super) struct Router {
     deliveries: Arc<dyn Deliveries>,
     api: Arc<Api>,
     doors: Arc<Doors>,
-    requests: mpsc::Sender<Arrived>,
+    requests: mpsc::Sender<QueuedRequest>,
     /// Requests that did not fit into `requests`; they are answered with a `BusyError`.
-    surplus: mpsc::Sender<Arrived>,
+    surplus: mpsc::Sender<QueuedRequest>,
     stops: mpsc::Sender<Stop>,
     /// Stops that were taken where the embedded bus read them, and arrive again over the bus.
     early: Mutex<VecDeque<Utf8Bytes>>,
@@ -156,7 +158,7 @@ impl Router {
     ///
     /// # Cancel safety
     /// Safe.
-    pub(super) async fn answered(&self) {
+    pub(super) async fn wait_until_answered(&self) {
         // A closed tracker still accepts tasks; closing only lets the wait end when there are none.
         self.unanswered.close();
         self.unanswered.wait().await;
@@ -166,7 +168,7 @@ impl Router {
     /// they latch, so that what they overtook does not move anything when it arrives. The user's stop ends what came before
     /// it, and would not end what it overtook.
     pub(super) fn takes_early(&self, text: &Utf8Bytes) -> bool {
-        if text.len() > LARGE {
+        if text.len() > LARGE_FRAME_BYTES {
             return false;
         }
         let Some(kind) = Envelope::kind_of(text) else {
@@ -220,7 +222,7 @@ impl Router {
         if !self.topics.load().contains(kind) {
             return;
         }
-        if text.len() <= LARGE {
+        if text.len() <= LARGE_FRAME_BYTES {
             deliver(&*self.deliveries, &text);
         } else if let Ok(permit) = self.large.clone().try_acquire_owned() {
             let deliveries = self.deliveries.clone();
@@ -234,13 +236,13 @@ impl Router {
     }
 
     fn request(&self, topic: Topic, text: Utf8Bytes) {
-        let arrived = Arrived {
+        let queued = QueuedRequest {
             topic,
             text,
             received: Instant::now(),
             unanswered: self.unanswered.token(),
         };
-        let Err(full) = self.requests.try_send(arrived) else {
+        let Err(full) = self.requests.try_send(queued) else {
             return;
         };
         if self.surplus.try_send(full.into_inner()).is_ok() {
@@ -323,7 +325,7 @@ async fn serve_stops(
                             What::Urgent(urgent) => api.urgent(urgent, &text, received).await,
                             What::Tool(topic) => {
                                 // Unusable arguments do not keep a stop from being served.
-                                if let Some(Parsed { head, data, .. }) = parse(&text) {
+                                if let Some(ParsedRequest { head, data, .. }) = parse(&text) {
                                     api.handle(topic, Request::of_stop(head, data, received)).await;
                                 }
                             }

@@ -172,7 +172,7 @@ impl Counter {
 
     /// Waits until all requests are answered; returns the answers that were not read yet.
     async fn rest(mut self) -> Vec<Value> {
-        self.router.answered().await;
+        self.router.wait_until_answered().await;
         self.shutdown.cancel();
         let mut rest = Vec::new();
         while let Ok(frame) = self.answers.try_recv() {

@@ -68,12 +68,12 @@ pub(super) struct Bridge {
     /// The `backend` events of each toolbox.
     backends: Mutex<BTreeMap<String, BackendReport>>,
     readings: Mutex<LoadedConfigs>,
-    published: Mutex<Published>,
+    published: Mutex<PublishedStatus>,
 }
 
 /// What answers contain beside the registry, as of the last snapshot.
 #[derive(Default)]
-struct Published {
+struct PublishedStatus {
     /// Why tools of a toolbox are refused, by its id.
     closed: BTreeMap<String, Arc<Lockdown>>,
     off: Arc<[OffToolbox]>,
@@ -234,7 +234,7 @@ impl Bridge {
             entries.push(entry(toolbox, earlier, permits, yields));
         }
         let newest = self.readings.lock().newest.clone();
-        *self.published.lock() = Published {
+        *self.published.lock() = PublishedStatus {
             closed,
             off: live.off.iter().map(|off| admission::off(off, &newest)).collect(),
             warnings: warnings::unused(live, &newest),

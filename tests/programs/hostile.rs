@@ -141,7 +141,11 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "no_json",
         "no_json",
         &[],
-        Answers("it sent nonsense", "last_death", "it sent nonsense"),
+        Answers(
+            "it sent a frame that cannot be read",
+            "last_death",
+            "it sent a frame that cannot be read",
+        ),
     ),
     (
         "long_answer",

@@ -95,7 +95,7 @@ fn a_frame_that_cannot_be_read_costs_its_program() {
         send(&mut scene, first, first, "poke", &json!({}));
         for call in [first, second] {
             let text = answer(&mut scene, call).to_string();
-            assert!(text.contains("it sent nonsense"), "{text}");
+            assert!(text.contains("it sent a frame that cannot be read"), "{text}");
         }
         for id in [first, second] {
             scene.until(id, "a restart", |toolbox| {

@@ -63,7 +63,7 @@ for config, there, missing in FILTERS:
 WRONG = [
     ({"tools": ["add"]}, "`tools` is ['add']; expected an object"),
     ({"tools": {"only": ["add"]}}, "`tools` is {'only': ['add']}; expected an object"),
-    ({"toolboxes": {"allow": "robot"}}, "`toolboxes.allow` is 'robot'; expected a list of texts"),
+    ({"toolboxes": {"allow": "robot"}}, "`toolboxes.allow` is 'robot'; expected a list of strings"),
     ({"effects": {"deny": ["movement"]}}, "`effects.deny` names 'movement'; expected some of read, write"),
     ({"timeout_ms": 1.5}, "`timeout_ms` is 1.5; expected a whole number"),
     ({"timeout_ms": 0}, "`timeout_ms` is 0; expected a whole number"),

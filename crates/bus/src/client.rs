@@ -36,7 +36,7 @@ pub use self::shared::{ClientCounters, Connection};
 use crate::shown::shown;
 
 use self::backoff::Backoff;
-use self::delivery::{Delivery, Limits, Unproven};
+use self::delivery::{Delivery, Limits, UnprovenAnswer};
 use self::dial::{Dial, Dialer, Line};
 use self::shared::{ANSWER_BYTES, Outgoing, OutgoingKind, Queues, Shared};
 
@@ -171,7 +171,7 @@ impl BusClient {
     /// If dropped before it is ready, the message is not sent.
     pub async fn answer(&self, text: String) -> Result<(), AnswerError> {
         let (text, size) = self.measure(text)?;
-        let unqueued = Unqueued::new(&self.shared);
+        let unqueued = UnqueuedAnswer::new(&self.shared);
         let room = Arc::clone(&self.shared.room).acquire_many_owned(size).await;
         let room = room.map_err(|_| AnswerError::Closed)?;
         let slot = self.queue.reserve().await.map_err(|_| AnswerError::Closed)?;
@@ -195,7 +195,7 @@ impl BusClient {
     /// As [`answer`](Self::answer).
     pub async fn answer_urgent(&self, text: String) -> Result<(), AnswerError> {
         let (text, _) = self.measure(text)?;
-        let unqueued = Unqueued::new(&self.shared);
+        let unqueued = UnqueuedAnswer::new(&self.shared);
         let slot = self.urgent.reserve().await.map_err(|_| AnswerError::Closed)?;
         slot.send(Outgoing {
             text,
@@ -294,9 +294,9 @@ impl BusClient {
 
 /// An answer that counts as unwritten and is not in the queue yet. If it is dropped before it is queued, as when the
 /// caller is cancelled, it no longer counts.
-struct Unqueued<'a>(Option<&'a Shared>);
+struct UnqueuedAnswer<'a>(Option<&'a Shared>);
 
-impl<'a> Unqueued<'a> {
+impl<'a> UnqueuedAnswer<'a> {
     fn new(shared: &'a Shared) -> Self {
         shared.add_unwritten(1);
         Self(Some(shared))
@@ -308,7 +308,7 @@ impl<'a> Unqueued<'a> {
     }
 }
 
-impl Drop for Unqueued<'_> {
+impl Drop for UnqueuedAnswer<'_> {
     fn drop(&mut self) {
         if let Some(shared) = self.0 {
             shared.remove_unwritten(1);
@@ -330,7 +330,7 @@ async fn run(
     let url = &config.url;
     let mut backoff = Backoff::new(config.first_retry, config.max_retry);
     let mut last_warning: Option<(String, Instant)> = None;
-    let mut again: VecDeque<Unproven> = VecDeque::new();
+    let mut again: VecDeque<UnprovenAnswer> = VecDeque::new();
     loop {
         let dialled = match first.take() {
             Some(line) => Ok(line),

@@ -53,7 +53,7 @@ fn object(text: &str) -> Result<Object, CliError> {
     let read = read_arguments(Some(&Value::from(text)));
     read.map_err(|error| {
         CliError::Usage(format!(
-            "the arguments are no valid JSON object such as {{\"a\": 1}}: {error}"
+            "the arguments are not a valid JSON object such as {{\"a\": 1}}: {error}"
         ))
     })
 }
@@ -108,7 +108,7 @@ mod tests {
         check(&["5"], Err(r#"argument "5": expected key=value"#));
         check(&["=5"], Err("expected key=value"));
         check(&["a=1", "a=2"], Err(r#"argument "a" is given twice"#));
-        check(&["{a: 1}"], Err("the text is no JSON: key must be a string"));
+        check(&["{a: 1}"], Err("the text is not JSON: key must be a string"));
         check(&[r#"{"a": 1}"#, "b=2"], Err("expected key=value"));
         check(
             &["[1]"],

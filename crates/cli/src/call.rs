@@ -85,11 +85,11 @@ pub(super) fn warn_of_ignored(ignored: &[String], of_step: Option<&str>, output:
 /// Sends a call and shows its progress until it is answered. Ctrl-C and the end of the wait cancel the call.
 ///
 /// # Errors
-/// There is no answer.
+/// There is no answer, or the wait for it was interrupted. The error says whether the call was cancelled.
 ///
 /// # Cancel safety
-/// Not safe: a call that was sent continues.
-pub(super) async fn answered<A>(
+/// Not safe: a call that was sent continues without its client.
+pub(super) async fn await_answer<A>(
     client: &Client,
     call_id: &str,
     mut view: Option<View>,
@@ -124,18 +124,20 @@ pub(super) async fn answered<A>(
     }
     match answered {
         Some(Ok(answer)) => Ok(answer),
-        Some(Err(error)) => Err(give_up(client, call_id, error).await),
+        Some(Err(error)) => Err(cancel_unanswered(client, call_id, error).await),
         None => {
             context
                 .output
                 .remark("cancelling the call; Ctrl-C again to exit without waiting for it");
-            Err(CliError::Refused(interrupt(client, call_id, &mut ending).await))
+            Err(CliError::Refused(
+                cancel_interrupted(client, call_id, &mut ending).await,
+            ))
         }
     }
 }
 
 /// Cancels a call that got no answer in time, so that it does not continue without its client.
-async fn give_up(client: &Client, call_id: &str, error: ClientError) -> CliError {
+async fn cancel_unanswered(client: &Client, call_id: &str, error: ClientError) -> CliError {
     match CliError::from(error) {
         CliError::NoAnswer { url, wait, .. } => {
             let sent = client.cancel_unheard(call_id);
@@ -151,7 +153,7 @@ async fn give_up(client: &Client, call_id: &str, error: ClientError) -> CliError
 }
 
 /// Cancels the call and says how it ended.
-async fn interrupt(client: &Client, call_id: &str, ending: &mut Ending) -> String {
+async fn cancel_interrupted(client: &Client, call_id: &str, ending: &mut Ending) -> String {
     let request = CancelRequest {
         call_id: call_id.to_owned(),
     };

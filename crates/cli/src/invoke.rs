@@ -56,7 +56,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         let shows_progress = request.options.progress;
         let view = shows_progress.then(|| View::new(context.output, &request.name));
         let send = |patience| client.invoke(request.clone(), patience);
-        let mut answer = call::answered(&client, &call_id, view, context, send).await?;
+        let mut answer = call::await_answer(&client, &call_id, view, context, send).await?;
         if !arguments.flags.detail {
             call::remove_reports(&mut answer.data);
         }

@@ -48,7 +48,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         if lifted || context.options.bus.is_none() {
             return match data.error {
                 Some(error) => Err(CliError::Refused(error)),
-                None => describe_stop(arguments, &answer, &toolboxes, context),
+                None => show_outcome(arguments, &answer, &toolboxes, context),
             };
         }
     }
@@ -60,10 +60,11 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let answer = client.ask(topic::RESUME, &request, wait).await?;
     context.refuse_error(&answer)?;
     let toolboxes = answer.read()?.toolboxes;
-    describe_stop(arguments, &answer.data, &toolboxes, context)
+    show_outcome(arguments, &answer.data, &toolboxes, context)
 }
 
-/// Asks the service of this machine. `None` if it does not answer on its control socket.
+/// Asks the service of this machine; `None` if it does not answer on its control socket. The answer comes twice: as it was sent, for
+/// `--json`, and parsed.
 fn through_the_socket(
     arguments: &Arguments,
     stop_id: &str,
@@ -76,7 +77,11 @@ fn through_the_socket(
     control::send(&request, context).ok()
 }
 
-fn describe_stop(
+/// Shows what became of each toolbox.
+///
+/// # Errors
+/// There is no such toolbox, or not every one of them resumed.
+fn show_outcome(
     arguments: &Arguments,
     answer: &impl Serialize,
     toolboxes: &[StoppedToolbox],
@@ -87,7 +92,7 @@ fn describe_stop(
         .result(answer, |paint| stop::table(toolboxes, "resumed", paint))?;
     if toolboxes.is_empty() {
         return Err(CliError::Refused(format!(
-            "there is no toolbox {:?}",
+            "there is no toolbox {:?}; `ovos-tools status` lists them",
             arguments.toolbox
         )));
     }

@@ -68,7 +68,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let client = context.client().await?;
     let view = arguments.flags.progress.then(|| View::new(context.output, "run"));
     let send = |patience| client.run(request, patience);
-    let mut answer = call::answered(&client, &call_id, view, context, send).await?;
+    let mut answer = call::await_answer(&client, &call_id, view, context, send).await?;
     if !arguments.flags.detail {
         call::remove_reports(&mut answer.data);
     }

@@ -133,7 +133,7 @@ fn render(status: &StatusResponse, paint: Paint) -> String {
     }
     if let Some(trouble) = &status.facts.trouble {
         let lost = status.facts.lost;
-        let line = format!("what happens is not recorded: {trouble} ({lost} facts lost)");
+        let line = format!("the history is not recorded: {trouble} ({lost} facts lost)");
         text += &format!("\n{}\n", paint.tone(Tone::Warning, &plain(&line)));
     }
     if !status.pending_config.is_empty() {

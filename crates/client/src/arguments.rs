@@ -14,7 +14,7 @@ pub enum ArgumentsError {
         found: String,
     },
     /// A text that is no JSON.
-    #[error("expected a JSON object; the text is no JSON: {reason}")]
+    #[error("expected a JSON object; the text is not JSON: {reason}")]
     NotJson {
         /// What the parser says, and where.
         reason: String,
@@ -107,11 +107,14 @@ mod tests {
             (json!(false), Err("expected a JSON object; found false")),
             (json!("5"), Err("expected a JSON object; found the text 5")),
             (json!("[1]"), Err("expected a JSON object; found the text [1]")),
-            (json!("a=1"), Err("expected a JSON object; the text is no JSON: ")),
-            (json!(r#"{"a": 1"#), Err("the text is no JSON: EOF")),
+            (
+                json!("a=1"),
+                Err("expected a JSON object; the text is not JSON: "),
+            ),
+            (json!(r#"{"a": 1"#), Err("the text is not JSON: EOF")),
             (
                 json!(r#"{"a": 1} {"b": 2}"#),
-                Err("the text is no JSON: trailing characters"),
+                Err("the text is not JSON: trailing characters"),
             ),
         ] {
             let read = read_arguments(Some(&value));

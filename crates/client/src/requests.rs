@@ -96,16 +96,16 @@ impl Requests {
 }
 
 /// The topics that are served.
-pub(crate) struct Served {
+pub(crate) struct ServedTopics {
     topics: &'static [&'static str],
     waiting: mpsc::Sender<Request>,
     turned_away: mpsc::Sender<Request>,
 }
 
-pub(crate) fn serve(topics: &'static [&'static str]) -> (Served, Requests) {
+pub(crate) fn serve(topics: &'static [&'static str]) -> (ServedTopics, Requests) {
     let (to_wait, waiting) = mpsc::channel(WAITING);
     let (to_turn_away, turned_away) = mpsc::channel(TURNED_AWAY);
-    let served = Served {
+    let served = ServedTopics {
         topics,
         waiting: to_wait,
         turned_away: to_turn_away,
@@ -113,7 +113,7 @@ pub(crate) fn serve(topics: &'static [&'static str]) -> (Served, Requests) {
     (served, Requests { waiting, turned_away })
 }
 
-impl Served {
+impl ServedTopics {
     pub(crate) fn has(&self, topic: &str) -> bool {
         self.topics.contains(&topic)
     }

@@ -15,7 +15,7 @@ use tokio::sync::{broadcast, mpsc};
 
 use crate::events::{EVENTS, News};
 use crate::payload::EventMessage;
-use crate::requests::{Request, Served};
+use crate::requests::{Request, ServedTopics};
 use crate::topic::{
     EVENT, INVOKE, OLD_USER_STOP, OVOS_SCHEDULER, PREFIX, PROCESS_PREFIX, PROGRESS, RELOADED, RUN, STOP,
     USER_STOP,
@@ -43,7 +43,7 @@ pub(crate) struct Routes {
     /// Begins the ids of this client's requests.
     own: String,
     requests: Mutex<HashMap<String, Pending>>,
-    served: Mutex<Vec<Served>>,
+    served: Mutex<Vec<ServedTopics>>,
     news: broadcast::Sender<News>,
 }
 
@@ -80,7 +80,7 @@ impl Routes {
     }
 
     /// Collects the requests under topics that this client answers.
-    pub(crate) fn serve(&self, served: Served) {
+    pub(crate) fn serve(&self, served: ServedTopics) {
         self.served.lock().push(served);
     }
 
@@ -156,7 +156,7 @@ impl Routes {
     /// Whether a message is a request that this client answers.
     fn offer(&self, kind: &str, envelope: &Envelope<'_>) -> bool {
         let mut served = self.served.lock();
-        served.retain(Served::is_open);
+        served.retain(ServedTopics::is_open);
         let Some(served) = served.iter().find(|served| served.has(kind)) else {
             return false;
         };

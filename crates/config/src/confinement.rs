@@ -34,7 +34,7 @@ const READ: &[&str] = &[
     "/var/lib/dpkg",
 ];
 
-/// What they read below the home folder.
+/// What GStreamer and those libraries read below the home folder.
 const READ_AT_HOME: &[&str] = &[
     ".asoundrc",
     // The key of the sound server.
@@ -68,7 +68,7 @@ const PROCESSORS: &[&str] = &[
 /// The toolbox's own default of `devices`.
 const DEVICES: &[&str] = &["/dev/video*", "/dev/vdin*", "/dev/snd/*"];
 
-/// The sound cards of ALSA, which a pipeline names as `hw:0`.
+/// The folder of all sound cards of ALSA.
 const SOUND: &str = "/dev/snd";
 
 /// What a toolbox's process may access if its section has no `confine`; `None`: everything. `own` are the toolbox's
@@ -101,8 +101,8 @@ fn gstreamer(own: &Map<String, Value>, env: &BTreeMap<String, String>, xdg: &Xdg
     make.extend(path("snapshot_dir"));
 
     let mut paths_rw = make.clone();
-    paths_rw.extend(list(own, "write_roots").map(PathBuf::from));
-    let mut paths_ro: Vec<PathBuf> = list(own, "read_roots").map(PathBuf::from).collect();
+    paths_rw.extend(strings(own, "write_roots").map(PathBuf::from));
+    let mut paths_ro: Vec<PathBuf> = strings(own, "read_roots").map(PathBuf::from).collect();
     paths_ro.extend(path("sysroot").filter(|root| root != Path::new("/")));
     paths_ro.extend(READ.iter().map(PathBuf::from));
     paths_ro.extend(READ_AT_HOME.iter().map(|file| home.join(file)));
@@ -120,13 +120,14 @@ fn gstreamer(own: &Map<String, Value>, env: &BTreeMap<String, String>, xdg: &Xdg
     paths_ro.extend(searched.flat_map(|(_, paths)| std::env::split_paths(paths)));
 
     let devices: Vec<&str> = match own.get("devices") {
-        Some(_) => list(own, "devices").collect(),
+        Some(_) => strings(own, "devices").collect(),
         None => DEVICES.to_vec(),
     };
     let node = |device: &&str| match device.strip_suffix("/*") {
         // The whole folder, so that the rules include a sound card which is plugged in later.
         Some(folder) => PathBuf::from(folder),
         None if device.starts_with('/') => PathBuf::from(device),
+        // A name of ALSA, such as `hw:0`, which does not say in which files the card is: all of them.
         None => PathBuf::from(SOUND),
     };
     let mut devices: Vec<PathBuf> = devices.iter().map(node).collect();
@@ -147,7 +148,8 @@ fn gstreamer(own: &Map<String, Value>, env: &BTreeMap<String, String>, xdg: &Xdg
     }
 }
 
-fn list<'a>(own: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a str> {
+/// The strings of the list under a key; none where it is not a list. The toolbox itself refuses what is not one.
+fn strings<'a>(own: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a str> {
     own.get(key)
         .and_then(Value::as_array)
         .into_iter()

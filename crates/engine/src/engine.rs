@@ -16,7 +16,7 @@ use super::known_toolbox::KnownToolbox;
 use super::known_toolboxes::KnownToolboxes;
 use super::latch::{Latch, StopRecord};
 use super::limits::Limits;
-use super::motion::{Expected, Motion, MotionWatch};
+use super::motion::{ExpectedMotion, Motion, MotionWatch};
 use super::subsystem::ALL;
 use super::toolbox::RunIds;
 
@@ -76,7 +76,7 @@ impl Engine {
 
     /// Keeps [`motion`](Self::motion) true until the result is dropped. For work that may begin to move something
     /// without a new request: a lost bus or a vanished door has to be noticed before the work moves something.
-    pub fn expect_motion(&self) -> Expected<'_> {
+    pub fn expect_motion(&self) -> ExpectedMotion<'_> {
         self.motion.expect()
     }
 

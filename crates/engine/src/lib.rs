@@ -64,7 +64,7 @@ pub use facts::{BEHIND, CallFacts, Counts, Facts, Followed, Follower, StopFollow
 pub use known_toolbox::Lease;
 pub use latch::{Latch, LiftError, StopRecord};
 pub use limits::Limits;
-pub use motion::{Expected, MotionWatch};
+pub use motion::{ExpectedMotion, MotionWatch};
 pub use plan::{Defaults, Plan, PlannedAction, StepTool, StepTools};
 pub use plan_error::PlanError;
 pub use reserve::{Request, Reservations, Ticket};

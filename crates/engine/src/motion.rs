@@ -51,9 +51,9 @@ impl Motion {
     }
 
     /// Counts a call of this toolbox as moving, until the result is dropped.
-    pub(crate) fn begin(&self, toolbox_id: &str) -> Moving<'_> {
+    pub(crate) fn begin(&self, toolbox_id: &str) -> MovingCall<'_> {
         self.count(toolbox_id, |calls| calls + 1);
-        Moving {
+        MovingCall {
             motion: self,
             toolbox_id: toolbox_id.to_owned(),
         }
@@ -61,15 +61,15 @@ impl Motion {
 
     /// Makes [`Self::any`] true until the result is dropped, but records nothing: after a crash of the service, work
     /// that has moved nothing yet needs no halt.
-    pub(crate) fn expect(&self) -> Expected<'_> {
+    pub(crate) fn expect(&self) -> ExpectedMotion<'_> {
         let moving = self.moving.lock();
         self.expected.fetch_add(1, Ordering::SeqCst);
-        self.tell(&moving);
-        Expected(self)
+        self.publish_any(&moving);
+        ExpectedMotion(self)
     }
 
-    /// Called under the lock, so that the last value that is sent is the newest one.
-    fn tell(&self, moving: &BTreeMap<String, usize>) {
+    /// Tells the receivers of [`Self::any`]. Called under the lock of `moving`, so that the last value that is sent is the newest one.
+    fn publish_any(&self, moving: &BTreeMap<String, usize>) {
         let expected = self.expected.load(Ordering::SeqCst) > 0;
         self.any.send_replace(expected || !moving.is_empty());
     }
@@ -104,7 +104,7 @@ impl Motion {
         }
         let changed = (before == 0) != (now == 0);
         if changed {
-            self.tell(&moving);
+            self.publish_any(&moving);
         }
         if changed && let Some(watch) = self.watch.get() {
             let ids: Vec<&str> = moving.keys().map(String::as_str).collect();
@@ -113,28 +113,28 @@ impl Motion {
     }
 }
 
-/// A call that counts as moving.
-pub(crate) struct Moving<'a> {
+/// A call that counts as moving until this is dropped.
+pub(crate) struct MovingCall<'a> {
     motion: &'a Motion,
     toolbox_id: String,
 }
 
-impl Drop for Moving<'_> {
+impl Drop for MovingCall<'_> {
     fn drop(&mut self) {
         self.motion
             .count(&self.toolbox_id, |calls| calls.saturating_sub(1));
     }
 }
 
-/// Work that may begin to move something.
+/// Work that may begin to move something without a new request. It counts until this is dropped.
 #[must_use = "it counts until it is dropped"]
-pub struct Expected<'a>(&'a Motion);
+pub struct ExpectedMotion<'a>(&'a Motion);
 
-impl Drop for Expected<'_> {
+impl Drop for ExpectedMotion<'_> {
     fn drop(&mut self) {
         let moving = self.0.moving.lock();
         self.0.expected.fetch_sub(1, Ordering::SeqCst);
-        self.0.tell(&moving);
+        self.0.publish_any(&moving);
     }
 }
 

@@ -79,8 +79,8 @@ pub enum ResumeError {
     /// This stop holds no toolbox.
     #[error("there is no stop `{0}` in force; `ovos.tools.status` lists the stops that are")]
     HoldsNothing(String),
-    /// The toolbox refused, or did not answer in time.
-    #[error("toolbox `{toolbox_id}` refuses: {reason}")]
+    /// The toolbox refused to resume, or did not answer in time.
+    #[error("toolbox `{toolbox_id}` refuses to resume: {reason}")]
     Refused {
         /// The toolbox.
         toolbox_id: String,

@@ -15,7 +15,7 @@ use program::{Refusal, Reply};
 
 use crate::table::{Instance, LaneClosed};
 use crate::wake_lock::WakeLock;
-use crate::watchdog::{Calling, Meter};
+use crate::watchdog::{Meter, ToolboxFunction};
 
 /// The number of threads that halts may start while the control thread hangs. More threads would only wait for the same
 /// lock.
@@ -290,12 +290,14 @@ impl Control {
                 Step::Halt(job) => {
                     let halt = |subsystems: &str, emergency| {
                         self.meter
-                            .during(Calling::Halt, || instance.halt(subsystems, emergency))
+                            .during(ToolboxFunction::Halt, || instance.halt(subsystems, emergency))
                     };
                     let result = self.call_halt(&job.subsystems, job.emergency, halt);
                     job.tell(&result.map_err(Refusal::from));
                 }
-                Step::Cancel(run) => self.meter.during(Calling::Cancel, || instance.cancel(run)),
+                Step::Cancel(run) => self
+                    .meter
+                    .during(ToolboxFunction::Cancel, || instance.cancel(run)),
                 Step::Resume(job) => {
                     let result = self.resume_now(instance, job.stops);
                     (job.reply)(result.map_err(Refusal::from));
@@ -309,7 +311,7 @@ impl Control {
 
     /// Resumes the toolbox, unless a stop came before; stops it again if a stop came meanwhile.
     fn resume_now(&self, instance: &Instance, stops: u64) -> Result<(), Failure> {
-        let result = self.meter.during(Calling::Resume, || instance.resume());
+        let result = self.meter.during(ToolboxFunction::Resume, || instance.resume());
         {
             let mut state = self.state.lock();
             if state.stops == stops {
@@ -319,7 +321,7 @@ impl Control {
         }
         let halt = |subsystems: &str, emergency| {
             self.meter
-                .during(Calling::Halt, || instance.halt(subsystems, emergency))
+                .during(ToolboxFunction::Halt, || instance.halt(subsystems, emergency))
         };
         if let Err(failure) = self.call_halt(ALL, true, halt) {
             tracing::error!(%failure, "halt after a resume that a stop overtook failed");

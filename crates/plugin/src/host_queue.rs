@@ -10,7 +10,7 @@ use program::{Counters, Refusal};
 
 use crate::table::Instance;
 use crate::wake_lock::WakeLock;
-use crate::watchdog::Calling;
+use crate::watchdog::ToolboxFunction;
 
 /// Asks the toolbox a question and passes on the answer. Called with the instance, or with the reason why the toolbox
 /// is not asked.
@@ -23,7 +23,7 @@ pub(crate) enum Job {
         json: String,
     },
     Ask {
-        calling: Calling,
+        calling: ToolboxFunction,
         question: Question,
     },
     Response {

@@ -16,7 +16,7 @@ use crate::host_queue::Job;
 use crate::load::Library;
 use crate::plugin::Plugin;
 use crate::table::Instance;
-use crate::watchdog::Calling;
+use crate::watchdog::ToolboxFunction;
 
 /// The state of the host thread.
 pub(crate) struct HostThread {
@@ -80,10 +80,12 @@ impl HostThread {
                     status,
                     json,
                 } => {
-                    self.during(Calling::Response, || instance.on_response(request, status, &json));
+                    self.during(ToolboxFunction::Response, || {
+                        instance.on_response(request, status, &json)
+                    });
                 }
                 Job::Message { topic, json } => {
-                    self.during(Calling::Message, || instance.message(&topic, &json));
+                    self.during(ToolboxFunction::Message, || instance.message(&topic, &json));
                 }
                 Job::Close => return,
             }
@@ -93,7 +95,7 @@ impl HostThread {
     fn open(&self) -> Result<Arc<Instance>, Failure> {
         let (id, opening) = (self.plugin.id(), &self.plugin.opening);
         let host = callbacks::table_for(&self.plugin);
-        let opened = self.during(Calling::Open, || {
+        let opened = self.during(ToolboxFunction::Open, || {
             let limit = opening.max_result_bytes;
             self.library.table.open(host, opening.config.text(), limit)
         });
@@ -112,7 +114,7 @@ impl HostThread {
         if !self.plugin.runs.begin(run) {
             return;
         }
-        let accepted = self.during(Calling::Start, || instance.start(run, json));
+        let accepted = self.during(ToolboxFunction::Start, || instance.start(run, json));
         let again = self.plugin.runs.returned(run, accepted);
         // A cancel or halt that came during `start` may have been too early for the toolbox to relate it to this run,
         // so it is repeated. This thread repeats it, and not the control thread, so that it is done before the next
@@ -123,24 +125,24 @@ impl HostThread {
                 self.plugin
                     .control
                     .halt_again(&subsystems, halt.emergency, |subsystems, emergency| {
-                        self.during(Calling::Halt, || instance.halt(subsystems, emergency))
+                        self.during(ToolboxFunction::Halt, || instance.halt(subsystems, emergency))
                     });
             if let Err(failure) = result {
                 tracing::error!(toolbox = self.plugin.id(), %failure, "halt after a start failed");
             }
         }
         if again.cancel {
-            self.during(Calling::Cancel, || instance.cancel(run));
+            self.during(ToolboxFunction::Cancel, || instance.cancel(run));
         }
     }
 
-    fn during<T>(&self, calling: Calling, call: impl FnOnce() -> T) -> T {
+    fn during<T>(&self, calling: ToolboxFunction, call: impl FnOnce() -> T) -> T {
         self.plugin.meter.during(calling, call)
     }
 
     fn close(&self, instance: &Instance) {
         let alone = self.plugin.control.close();
-        self.during(Calling::Close, || instance.close(alone));
+        self.during(ToolboxFunction::Close, || instance.close(alone));
     }
 }
 

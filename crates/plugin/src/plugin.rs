@@ -22,7 +22,7 @@ use crate::control::{Control, json_of};
 use crate::host_queue::{HostQueue, Job, Question, Refused};
 use crate::runs::{OnEnd, Runs};
 use crate::table::Instance;
-use crate::watchdog::{Calling, Meter};
+use crate::watchdog::{Meter, ToolboxFunction};
 
 /// A serialised call that takes longer is logged.
 const SLOW_CALL: Duration = Duration::from_secs(1);
@@ -117,7 +117,7 @@ impl Plugin {
     /// Asks the toolbox on the host thread. `reply` gets the answer, once, even if the toolbox is not asked.
     pub(crate) fn ask<T>(
         &self,
-        calling: Calling,
+        calling: ToolboxFunction,
         question: impl FnOnce(&Instance) -> Result<T, Failure> + Send + 'static,
         reply: impl FnOnce(Result<T, Refusal>) + Send + 'static,
     ) {

@@ -94,7 +94,7 @@ impl Runs {
         }
         if inner.runs.contains_key(&run) {
             drop(inner);
-            let text = format!("run {run} is under way; a run id is used once");
+            let text = format!("run id {run} is already in use by a run that has not ended");
             on_end(
                 RunEnd::Error(Raw::of(&Failure::new(FailureKind::InternalError, text))),
                 None,

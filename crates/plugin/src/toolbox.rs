@@ -14,7 +14,7 @@ use crate::host_thread::HostThread;
 use crate::load::Library;
 use crate::plugin::Plugin;
 use crate::table::Instance;
-use crate::watchdog::Calling;
+use crate::watchdog::ToolboxFunction;
 
 /// A plugin that was loaded, and that its host thread opens and closes.
 pub(crate) struct OpenPlugin {
@@ -50,7 +50,7 @@ impl OpenPlugin {
     /// Asks the toolbox on its host thread.
     fn ask<T: 'static>(
         &self,
-        calling: Calling,
+        calling: ToolboxFunction,
         question: impl FnOnce(&Instance) -> Result<T, Failure> + Send + 'static,
         reply: Reply<T>,
     ) {
@@ -75,12 +75,12 @@ impl Toolbox for OpenPlugin {
     }
 
     fn tools(&self, reply: Reply<Raw<ToolList>>) {
-        self.ask(Calling::Tools, Instance::tools, reply);
+        self.ask(ToolboxFunction::Tools, Instance::tools, reply);
     }
 
     fn plan(&self, tool: String, args: Raw<Object>, reply: Reply<Raw<Option<Plan>>>) {
         let question = move |toolbox: &Instance| toolbox.plan(&tool, args.text());
-        self.ask(Calling::Plan, question, reply);
+        self.ask(ToolboxFunction::Plan, question, reply);
     }
 
     fn start(&self, run: Run, start: Raw<Start>) {
@@ -103,7 +103,7 @@ impl Toolbox for OpenPlugin {
         reply: Reply<Raw<Option<Conclusion>>>,
     ) {
         let question = move |toolbox: &Instance| toolbox.conclude(&tool, args.text(), report.text());
-        self.ask(Calling::Conclude, question, reply);
+        self.ask(ToolboxFunction::Conclude, question, reply);
     }
 
     fn halt(&self, halt: Halt, reply: Reply<()>) {
@@ -128,7 +128,7 @@ impl Toolbox for OpenPlugin {
     }
 
     fn may_close(&self, reply: Reply<Raw<()>>) {
-        self.ask(Calling::MayClose, Instance::may_close, reply);
+        self.ask(ToolboxFunction::MayClose, Instance::may_close, reply);
     }
 
     fn close(&self, closed: Box<dyn FnOnce(bool) + Send>) {

@@ -16,7 +16,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// A function of a toolbox, for the log.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
-pub(crate) enum Calling {
+pub(crate) enum ToolboxFunction {
     Open,
     Tools,
     Plan,
@@ -74,7 +74,7 @@ impl Meter {
     }
 
     /// Measures `call`.
-    pub(crate) fn during<T>(&self, calling: Calling, call: impl FnOnce() -> T) -> T {
+    pub(crate) fn during<T>(&self, calling: ToolboxFunction, call: impl FnOnce() -> T) -> T {
         self.calling.store(calling as u8, Ordering::Relaxed);
         self.since.store(now(), Ordering::SeqCst);
         WATCH.arm();
@@ -102,7 +102,7 @@ impl Meter {
         let since = self.since.load(Ordering::SeqCst);
         let calling = self.calling.load(Ordering::Relaxed);
         let is_late = since > 0 && u128::from(now().saturating_sub(since)) > limit.as_millis();
-        let is_ours = calling != Calling::Open as u8 && calling != Calling::Close as u8;
+        let is_ours = calling != ToolboxFunction::Open as u8 && calling != ToolboxFunction::Close as u8;
         (is_late && is_ours).then(|| NAMES[usize::from(calling) % NAMES.len()])
     }
 

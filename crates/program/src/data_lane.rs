@@ -22,7 +22,7 @@ pub enum LaneError {
     #[error("its data connection broke: {0}")]
     Broke(#[from] std::io::Error),
     /// A frame cannot be read.
-    #[error("it sent nonsense: {0}")]
+    #[error("it sent a frame that cannot be read: {0}")]
     Nonsense(String),
 }
 

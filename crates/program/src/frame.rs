@@ -20,7 +20,7 @@ const LARGE: usize = 1 << 20;
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The other side announces a longer body than is allowed.
-    #[error("a frame announces {length} bytes; at most {limit} are sent")]
+    #[error("a frame announces {length} bytes; at most {limit} are allowed")]
     TooLong {
         /// The length that was announced, in bytes.
         length: usize,

@@ -15,7 +15,7 @@ use super::meant::meant;
 use super::node::{ArrayNode, Extra, Node, NodeId, ObjectNode, ScalarNode};
 use super::problem::{MAX_PROBLEMS, Problem};
 use super::reading::{Reading, Unknown};
-use super::scalar::{Exactness, Fitted, ScalarType, convert, is_oversized_float, same, same_key, tidy};
+use super::scalar::{Exactness, FittedValue, ScalarType, convert, is_oversized_float, same, same_key, tidy};
 use super::shorten::{shorten, shorten_text};
 use super::tree::Tree;
 use super::validate::path_text;
@@ -541,8 +541,8 @@ fn fit_scalar<'v>(
     };
     let (fitted, exactness) = convert(kind, value, !native)?;
     let converted = match fitted {
-        Fitted::Same => Cow::Borrowed(value),
-        Fitted::New(value) => Cow::Owned(value),
+        FittedValue::Same => Cow::Borrowed(value),
+        FittedValue::New(value) => Cow::Owned(value),
     };
     let Some(members) = &node.members else {
         return Some((converted, exactness));

@@ -27,7 +27,7 @@ pub(super) enum ScalarType {
 
 /// A value that fits: unchanged, or converted.
 #[derive(Debug)]
-pub(super) enum Fitted {
+pub(super) enum FittedValue {
     Same,
     New(Value),
 }
@@ -38,12 +38,12 @@ pub(super) fn convert(
     kind: ScalarType,
     value: &Value,
     flags_are_numbers: bool,
-) -> Option<(Fitted, Exactness)> {
+) -> Option<(FittedValue, Exactness)> {
     match (kind, value) {
         (ScalarType::Integer | ScalarType::Number, Value::Bool(_)) if !flags_are_numbers => None,
         (ScalarType::Null, Value::Null)
         | (ScalarType::Boolean, Value::Bool(_))
-        | (ScalarType::String, Value::String(_)) => Some((Fitted::Same, Exactness::Exact)),
+        | (ScalarType::String, Value::String(_)) => Some((FittedValue::Same, Exactness::Exact)),
         (ScalarType::Integer, _) => integer(value),
         (ScalarType::Number, _) => number(value),
         (ScalarType::Boolean, _) => boolean(value).map(lax),
@@ -51,17 +51,17 @@ pub(super) fn convert(
     }
 }
 
-fn lax(value: impl Into<Value>) -> (Fitted, Exactness) {
-    (Fitted::New(value.into()), Exactness::Lax)
+fn lax(value: impl Into<Value>) -> (FittedValue, Exactness) {
+    (FittedValue::New(value.into()), Exactness::Lax)
 }
 
-fn integer(value: &Value) -> Option<(Fitted, Exactness)> {
+fn integer(value: &Value) -> Option<(FittedValue, Exactness)> {
     match value {
         Value::Number(number) if is_integer_text(number.as_str()) => Some((
             if number.as_str() == "-0" {
-                Fitted::New(0.into())
+                FittedValue::New(0.into())
             } else {
-                Fitted::Same
+                FittedValue::Same
             },
             Exactness::Exact,
         )),
@@ -82,16 +82,18 @@ pub(super) fn is_oversized_float(value: &Value) -> bool {
         && number.as_str().parse::<f64>().is_ok_and(|float| float.fract() == 0.0))
 }
 
-fn number(value: &Value) -> Option<(Fitted, Exactness)> {
+fn number(value: &Value) -> Option<(FittedValue, Exactness)> {
     match value {
         Value::Number(number) if is_integer_text(number.as_str()) => {
             let float = Number::from_f64(number.as_str().parse().ok()?)?;
-            Some((Fitted::New(Value::Number(float)), Exactness::Strict))
+            Some((FittedValue::New(Value::Number(float)), Exactness::Strict))
         }
         Value::Number(number) => {
             let tidied = tidy(number)?;
             Some((
-                tidied.map_or(Fitted::Same, |number| Fitted::New(Value::Number(number))),
+                tidied.map_or(FittedValue::Same, |number| {
+                    FittedValue::New(Value::Number(number))
+                }),
                 Exactness::Exact,
             ))
         }
@@ -229,8 +231,8 @@ mod tests {
     fn check(kind: ScalarType, text: &str, expected: Option<Value>) {
         let value: Value = serde_json::from_str(text).unwrap();
         let found = convert(kind, &value, true).map(|(fitted, _)| match fitted {
-            Fitted::Same => value,
-            Fitted::New(value) => value,
+            FittedValue::Same => value,
+            FittedValue::New(value) => value,
         });
         assert_eq!(found, expected, "{kind:?} {text}");
     }

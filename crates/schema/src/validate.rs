@@ -274,7 +274,7 @@ fn expected(error: &ValidationError<'_>, schema: &Value) -> String {
         ValidationErrorKind::MaxProperties { limit } => {
             count("entry", *limit, length(value), "most").replace("entrys", "entries")
         }
-        ValidationErrorKind::UniqueItems => format!("expected items that differ, {}", got()),
+        ValidationErrorKind::UniqueItems => format!("expected no two equal items, {}", got()),
         ValidationErrorKind::Not { schema } => {
             format!("expected anything but {}, {}", shorten(schema), got())
         }

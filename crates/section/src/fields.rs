@@ -102,7 +102,7 @@ pub fn trimmed(text: &str) -> Option<String> {
 /// # Errors
 /// "expected", and what is accepted.
 pub fn texts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    checked(from, "a list of texts", |texts: Vec<String>| {
+    checked(from, "a list of strings", |texts: Vec<String>| {
         texts.iter().all(|text| !text.trim().is_empty()).then_some(texts)
     })
 }
@@ -162,7 +162,7 @@ pub(super) fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<S
     };
     checked(
         from,
-        "an object of variable names and texts",
+        "an object of variable names and strings",
         |env: BTreeMap<String, String>| env.iter().all(good).then_some(env),
     )
 }

@@ -111,7 +111,7 @@ fn command<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> 
 }
 
 fn arguments<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    checked(from, "a list of texts", |words: Vec<String>| {
+    checked(from, "a list of strings", |words: Vec<String>| {
         words.iter().all(|word| is_argument(word)).then_some(words)
     })
 }

@@ -61,7 +61,7 @@ fn inner(written: &str) -> Option<&str> {
 }
 
 /// The reason why an answer that was cut off has no calls.
-pub(crate) const CUT: &str = "the answer was cut off at its longest length: make it shorter";
+pub(crate) const CUT: &str = "the answer reached the maximum length and was cut off: make it shorter";
 
 /// Gives a call a new id if the model's id is missing or repeated.
 #[derive(Debug, Default)]

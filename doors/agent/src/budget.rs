@@ -10,7 +10,7 @@ use crate::end::{End, Spent};
 
 /// What a run has used.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Used {
+pub(crate) struct Usage {
     pub(crate) steps: u32,
     pub(crate) calls: u32,
     pub(crate) tokens: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Used {
     pub(crate) forward_m: f64,
 }
 
-impl Used {
+impl Usage {
     /// Counts a call before it is made, and whether it is the same as the last one.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) {
         self.calls += 1;
@@ -213,7 +213,7 @@ impl Charge {
     }
 }
 
-impl AddAssign<Charge> for Used {
+impl AddAssign<Charge> for Usage {
     fn add_assign(&mut self, charge: Charge) {
         self.rotation_deg += charge.deg;
         self.forward_m += charge.forward_m;
@@ -284,40 +284,40 @@ mod tests {
     fn each_budget_ends_a_run_by_its_own_name() {
         let minute = Duration::from_secs(60);
         for (used, elapsed, expected) in [
-            (Used::default(), minute, None),
+            (Usage::default(), minute, None),
             (
-                Used {
+                Usage {
                     steps: 3,
-                    ..Used::default()
+                    ..Usage::default()
                 },
                 minute,
                 Some(Spent::Steps),
             ),
             (
-                Used {
+                Usage {
                     calls: 4,
-                    ..Used::default()
+                    ..Usage::default()
                 },
                 minute,
                 Some(Spent::Calls),
             ),
             (
-                Used {
+                Usage {
                     tokens: 100,
-                    ..Used::default()
+                    ..Usage::default()
                 },
                 minute,
                 Some(Spent::Tokens),
             ),
             (
-                Used {
+                Usage {
                     failures: 2,
-                    ..Used::default()
+                    ..Usage::default()
                 },
                 minute,
                 Some(Spent::Failures),
             ),
-            (Used::default(), 10 * minute, Some(Spent::Time)),
+            (Usage::default(), 10 * minute, Some(Spent::Time)),
         ] {
             assert_eq!(
                 used.spent(&budgets(), elapsed),
@@ -329,10 +329,10 @@ mod tests {
 
     #[test]
     fn motion_is_checked_against_what_is_left_before_it_begins() {
-        let used = Used {
+        let used = Usage {
             rotation_deg: 300.0,
             forward_m: 4.0,
-            ..Used::default()
+            ..Usage::default()
         };
         let schema = json!({"properties": {"step_deg": {"default": 30}, "max_steps": {"default": 12}}});
         let ask = |tool: &str, arguments: Value, battery| {
@@ -399,7 +399,7 @@ mod tests {
                 "{tool}"
             );
         }
-        let used = Used {
+        let used = Usage {
             forward_m: 5.0,
             ..used
         };
@@ -440,7 +440,7 @@ mod tests {
 
     #[test]
     fn the_same_call_counts_whatever_the_order_of_its_keys() {
-        let mut used = Used::default();
+        let mut used = Usage::default();
         used.call("move", &json!({"a": 1, "b": {"c": 2, "d": 3}}));
         assert_eq!(
             used.would_repeat("move", &json!({"b": {"d": 3, "c": 2}, "a": 1})),
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn failures_count_in_a_row() {
-        let mut used = Used::default();
+        let mut used = Usage::default();
         for (failed, expected) in [(true, 1), (true, 2), (false, 0), (true, 1)] {
             used.count_outcome(failed);
             assert_eq!(used.failures, expected);

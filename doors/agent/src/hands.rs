@@ -241,7 +241,7 @@ impl Hands<'_> {
                 end = interrupted => {
                     // The agent sends no commands to a machine that a person has taken over: the toolbox ends the call, at the
                     // latest when its time is up. Every other call ends now, whichever toolbox was stopped or taken over.
-                    if !self.interrupt.is_taken(&tool.toolbox_id) {
+                    if !self.interrupt.is_taken_over(&tool.toolbox_id) {
                         carried.cancel(end.as_str());
                     }
                     ended = Some(end);
@@ -305,7 +305,7 @@ impl Hands<'_> {
         let kind = data["error"]["kind"].as_str().and_then(|kind| kind.parse().ok());
         let message = data["error"]["message"].as_str().unwrap_or_default();
         if data["code"] == TAKEOVER || message.contains(TAKEOVER) {
-            self.interrupt.take(&tool.toolbox_id, "the vehicle says so");
+            self.interrupt.take_over(&tool.toolbox_id, "the vehicle says so");
         }
         if kind == Some(FailureKind::EmergencyStop) {
             self.interrupt.raise(End::Latched(message.to_owned()));

@@ -1,4 +1,4 @@
-//! Ends a run from outside. The first reason counts, but a reason from people or a stop replaces any other.
+//! Ends a run from outside. The first reason counts, but the first one from people or an emergency stop replaces any other.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,19 @@ use crate::end::End;
 
 /// The reason why the run ends, once there is one.
 #[derive(Clone)]
-pub(crate) struct Interrupt(watch::Sender<Raised>);
+pub(crate) struct Interrupt(watch::Sender<InterruptState>);
 
 #[derive(Debug, Default)]
-struct Raised {
+struct InterruptState {
+    /// Why the run ends; `None` while nothing ends it.
     end: Option<End>,
     /// The toolboxes whose machines people have taken over.
-    taken: BTreeSet<String>,
+    taken_over: BTreeSet<String>,
 }
 
-impl Raised {
-    fn end(&mut self, end: End) -> bool {
+impl InterruptState {
+    /// Sets the reason, unless one stands that this one does not outrank. Returns whether it is set.
+    fn set_end(&mut self, end: End) -> bool {
         let outranked = |raised: &End| end.is_of_people() && !raised.is_of_people();
         let stands = self.end.as_ref().is_some_and(|raised| !outranked(raised));
         if !stands {
@@ -35,22 +37,23 @@ impl Interrupt {
 
     /// Ends the run.
     pub(crate) fn raise(&self, end: End) {
-        self.0.send_if_modified(|raised| raised.end(end));
+        self.0.send_if_modified(|raised| raised.set_end(end));
     }
 
     /// Ends the run, because a person has taken over a machine of this toolbox.
-    pub(crate) fn take(&self, toolbox_id: &str, how: &str) {
+    pub(crate) fn take_over(&self, toolbox_id: &str, how: &str) {
         self.0.send_if_modified(|raised| {
-            let new = raised.taken.insert(toolbox_id.to_owned());
-            raised.end(End::Takeover(how.to_owned())) || new
+            let new = raised.taken_over.insert(toolbox_id.to_owned());
+            raised.set_end(End::Takeover(how.to_owned())) || new
         });
     }
 
     /// Whether a person has taken over a machine of this toolbox.
-    pub(crate) fn is_taken(&self, toolbox_id: &str) -> bool {
-        self.0.borrow().taken.contains(toolbox_id)
+    pub(crate) fn is_taken_over(&self, toolbox_id: &str) -> bool {
+        self.0.borrow().taken_over.contains(toolbox_id)
     }
 
+    /// The reason, if there is one by now.
     pub(crate) fn raised(&self) -> Option<End> {
         self.0.borrow().end.clone()
     }
@@ -101,11 +104,11 @@ mod tests {
         }
         let interrupt = Interrupt::new();
         interrupt.raise(time());
-        interrupt.take("drone", "drone says so");
+        interrupt.take_over("drone", "drone says so");
         assert_eq!(
             interrupt.raised(),
             Some(End::Takeover("drone says so".to_owned()))
         );
-        assert!(interrupt.is_taken("drone") && !interrupt.is_taken("robot"));
+        assert!(interrupt.is_taken_over("drone") && !interrupt.is_taken_over("robot"));
     }
 }

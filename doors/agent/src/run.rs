@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::answer::{self, Ids};
 use crate::batch::Claim;
-use crate::budget::{Used, millis};
+use crate::budget::{Usage, millis};
 use crate::end::End;
 use crate::hands::Hands;
 use crate::news::News;
@@ -33,7 +33,7 @@ pub(crate) struct Run<'a> {
     settings: &'a Settings,
     belt: &'a Toolbelt,
     state: State,
-    used: Used,
+    used: Usage,
     ids: Ids,
     began: Instant,
     /// The conversation.
@@ -60,7 +60,7 @@ impl<'a> Run<'a> {
             settings,
             belt,
             state: State::new(&settings.goal),
-            used: Used::default(),
+            used: Usage::default(),
             ids: Ids::default(),
             began: Instant::now(),
             messages,
@@ -279,7 +279,7 @@ impl<'a> Run<'a> {
     /// Returns the end of the run that the state of the machine requires, if any.
     fn physical(&self) -> Option<End> {
         for toolbox_id in self.state.taken_over() {
-            self.hands.interrupt.take(toolbox_id, "the vehicle says so");
+            self.hands.interrupt.take_over(toolbox_id, "the vehicle says so");
         }
         if let Some(end) = self.hands.interrupt.raised() {
             return Some(end);

@@ -50,7 +50,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 const SHOWN: usize = 2000;
 
 /// The run under way.
-struct Current {
+struct CurrentRun {
     run_id: String,
     interrupt: Interrupt,
     ended: tokio::task::JoinHandle<()>,
@@ -72,7 +72,7 @@ pub(crate) async fn serve(
     let mut requests = door.client.serve(&[RUN, CANCEL]);
     // Only now: a client that reads this line may ask at once, and what comes before `serve` is lost.
     print_line("ovos-tools agent waits for ovos.tools.agent.run");
-    let mut current: Option<Current> = None;
+    let mut current: Option<CurrentRun> = None;
     loop {
         let request = tokio::select! {
             request = requests.next() => request,
@@ -165,7 +165,7 @@ async fn answer_at_last(door: &Door, request: &Request, answer: &impl Serialize)
     }
 }
 
-fn cancel(client: &Client, request: &Request, current: Option<&Current>) {
+fn cancel(client: &Client, request: &Request, current: Option<&CurrentRun>) {
     let query: Result<AgentCancelRequest, String> = read(request);
     let (run_id, error) = match query {
         Err(error) => (String::new(), Some(error)),
@@ -196,8 +196,8 @@ fn begin(
     settings: &impl Fn() -> Settings,
     view: &Audience,
     request: &Request,
-    current: Option<&Current>,
-) -> Result<Current, (String, String)> {
+    current: Option<&CurrentRun>,
+) -> Result<CurrentRun, (String, String)> {
     let query: AgentRunRequest = read(request).map_err(|error| (String::new(), error))?;
     let mut settings = settings();
     if let Some(run_id) = query.run_id {
@@ -270,7 +270,7 @@ fn begin(
             answer_at_last(&door, &request, &response).await;
         }
     };
-    Ok(Current {
+    Ok(CurrentRun {
         run_id,
         interrupt,
         ended: door.tasks.spawn(run),

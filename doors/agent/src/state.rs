@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use config::AgentBudgets;
 use serde_json::{Map, Value, json};
 
-use crate::budget::{Battery, Charge, Used, rounded};
+use crate::budget::{Battery, Charge, Usage, rounded};
 
 /// The knowledge about the world: the state object of the drone document. Values that decide about budgets come only from the
 /// state tools of the configuration, and apply only to machines of the tool's own toolbox.
@@ -138,7 +138,7 @@ impl State {
     }
 
     /// Returns the state object for the model. `blank` are fields that the model does not see.
-    pub(crate) fn object(&self, used: &Used, budgets: &AgentBudgets, blank: &[String]) -> Value {
+    pub(crate) fn object(&self, used: &Usage, budgets: &AgentBudgets, blank: &[String]) -> Value {
         let mut object = json!({
             "goal": self.goal,
             "last_detection": self.last_detection,
@@ -316,7 +316,7 @@ mod tests {
         ] {
             state.observe("drone", tool, Some(&result));
         }
-        let object = state.object(&Used::default(), &AgentBudgets::default(), &[]);
+        let object = state.object(&Usage::default(), &AgentBudgets::default(), &[]);
         assert_eq!(
             object["last_detection"],
             json!({"object": "red cup", "x": 0.58, "y": 0.52, "dist_m": 1.4, "conf": 0.81})
@@ -327,7 +327,7 @@ mod tests {
         );
         assert_eq!(object["limits"]["max_rotation_deg"], 360.0);
         let blank = state.object(
-            &Used::default(),
+            &Usage::default(),
             &AgentBudgets::default(),
             &["last_detection".to_owned()],
         );

@@ -134,7 +134,7 @@ impl<'a> Watch<'a> {
         match meaning(news, &ours) {
             None => {}
             Some(Meaning::End(end)) => self.interrupt.raise(end),
-            Some(Meaning::Taken { toolbox_id, how }) => self.interrupt.take(toolbox_id, &how),
+            Some(Meaning::Taken { toolbox_id, how }) => self.interrupt.take_over(toolbox_id, &how),
         }
     }
 }

@@ -130,7 +130,10 @@ pub(crate) async fn run(
     let Some(tool) = listing.callable().find(is_it).cloned() else {
         return Err(Refused(
             StatusCode::NOT_FOUND,
-            format!("no tool {} of {} is loaded", wanted.name, wanted.toolbox_id),
+            format!(
+                "there is no tool {} of a loaded toolbox {}",
+                wanted.name, wanted.toolbox_id
+            ),
         ));
     };
     if tool.effect != Effect::Read {

@@ -172,7 +172,7 @@ function Robot({ app, tool, unit }) {
     <div class="sides">
       ${at
         ? html`<figure>
-            <${Plot} title=${unit || tool.toolbox_id} place=${[-at.y_m, at.x_m]} heading=${-at.heading_degrees} track=${track} across=${T.machines.left} up=${T.machines.ahead} />
+            <${Plot} title=${unit || tool.toolbox_id} place=${[-at.y_m, at.x_m]} heading=${-at.heading_degrees} track=${track} across=${T.machines.right} up=${T.machines.ahead} />
             <figcaption>${T.machines.odometry(at.x_m.toFixed(2), at.y_m.toFixed(2), at.heading_degrees.toFixed(0))}</figcaption>
           </figure>`
         : null}

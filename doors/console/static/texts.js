@@ -73,7 +73,7 @@ export const T = {
     scale: (metres) => `grid ${metres} m`,
     up: (what) => `up: ${what}`,
     ahead: "ahead of its start",
-    left: "to the right",
+    right: "to the right",
     north: "north",
     east: "east",
     at: (title, right, across, above, up) => `${title} is ${right} m ${across} and ${above} m ${up}`,

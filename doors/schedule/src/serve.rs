@@ -19,7 +19,7 @@ use crate::clock::{now, text_of};
 use crate::firing::{End, Work, carry, check, context};
 use crate::ovos_scheduler::OvosScheduler;
 use crate::store::{Store, Unreadable};
-use crate::table::{Deed, Schedule, Table, What};
+use crate::table::{DueWork, Schedule, Table, What};
 use crate::timetable::Timetable;
 use crate::timing::{Millis, When};
 
@@ -116,16 +116,16 @@ impl Scheduler {
     }
 
     /// Changes the schedules, keeps that, and does what follows. What cannot be kept is not done.
-    fn act(self: &Arc<Self>, change: impl FnOnce(&mut Table) -> Vec<Deed>) {
-        let deeds = {
+    fn act(self: &Arc<Self>, change: impl FnOnce(&mut Table) -> Vec<DueWork>) {
+        let due_work = {
             let mut table = self.timetable.table.lock();
-            let deeds = change(&mut table);
-            if deeds.is_empty() {
+            let due_work = change(&mut table);
+            if due_work.is_empty() {
                 return;
             }
             if let Err(error) = self.timetable.keep(&table) {
-                for deed in &deeds {
-                    if let Deed::Fire(schedule) = deed {
+                for work in &due_work {
+                    if let DueWork::Fire(schedule) = work {
                         table.ended(&schedule.schedule_id, &error);
                         self.timetable.publish(
                             "schedule_missed",
@@ -138,12 +138,12 @@ impl Scheduler {
                 }
                 return;
             }
-            deeds
+            due_work
         };
-        for deed in deeds {
-            match deed {
-                Deed::Fire(schedule) => self.fire(*schedule),
-                Deed::Missed {
+        for work in due_work {
+            match work {
+                DueWork::Fire(schedule) => self.fire(*schedule),
+                DueWork::Missed {
                     schedule_id,
                     due_ms,
                     why,

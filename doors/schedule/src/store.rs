@@ -16,7 +16,7 @@ pub(crate) struct Store(PathBuf);
 
 /// Why there are no schedules. None is taken for deleted: the file stays as it is.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {}: {cause}; mend it or move it away, then start again", path.display())]
+#[error("cannot read {}: {cause}; fix the file or move it away, then start the door again", path.display())]
 pub(crate) struct Unreadable {
     path: PathBuf,
     cause: io::Error,

@@ -71,7 +71,7 @@ pub(crate) struct Schedule {
 
 /// What has to be done.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Deed {
+pub(crate) enum DueWork {
     /// The schedule is due: make its call.
     Fire(Box<Schedule>),
     /// It was due at this time and did not fire.
@@ -206,10 +206,10 @@ impl Table {
     }
 
     /// What has to be done at `now`. It is kept on disk before it is done.
-    pub(crate) fn due<Z: TimeZone>(&mut self, now: Millis, zone: &Z) -> Vec<Deed> {
+    pub(crate) fn due<Z: TimeZone>(&mut self, now: Millis, zone: &Z) -> Vec<DueWork> {
         let was_put_back = now < self.seen_ms - JITTER;
         self.seen_ms = now;
-        let mut deeds = Vec::new();
+        let mut due_work = Vec::new();
         for schedule in self.schedules.values_mut() {
             if was_put_back {
                 let last = schedule.last_ms;
@@ -223,35 +223,35 @@ impl Table {
             let idle = idle(schedule, self.messages_held).map(str::to_owned);
             if matches!(schedule.what, What::Message(_)) && idle.is_none() {
                 for due_ms in owed(&schedule.when, &mut schedule.next_ms, now, zone) {
-                    deeds.push(fire(schedule, due_ms));
+                    due_work.push(fire(schedule, due_ms));
                     // It is sent at once.
                     schedule.firing_ms = None;
                 }
                 continue;
             }
             schedule.next_ms = schedule.when.next(now, zone);
-            let missed = |why: String| Deed::Missed {
+            let missed = |why: String| DueWork::Missed {
                 schedule_id: schedule.schedule_id.clone(),
                 due_ms,
                 why,
             };
             if let Some(why) = &idle {
-                deeds.push(missed(format!("it is suspended: {why}")));
+                due_work.push(missed(format!("it is suspended: {why}")));
             } else if now - due_ms > LATE {
-                deeds.push(missed("the service was not there at that time".to_owned()));
+                due_work.push(missed("the service was not there at that time".to_owned()));
             } else if schedule.firing_ms.is_some() {
-                deeds.push(missed("its call before has not ended".to_owned()));
+                due_work.push(missed("its call before has not ended".to_owned()));
             } else {
-                deeds.push(fire(schedule, due_ms));
+                due_work.push(fire(schedule, due_ms));
             }
         }
         self.forget();
-        deeds
+        due_work
     }
 
     /// What has to be done when a toolbox reports an event.
-    pub(crate) fn event(&mut self, toolbox_id: &str, kind: &str, now: Millis) -> Vec<Deed> {
-        let mut deeds = Vec::new();
+    pub(crate) fn event(&mut self, toolbox_id: &str, kind: &str, now: Millis) -> Vec<DueWork> {
+        let mut due_work = Vec::new();
         for schedule in self.schedules.values_mut() {
             let When::Event {
                 kind: wanted,
@@ -266,10 +266,10 @@ impl Table {
             let since_last = schedule.last_ms.map(|last| now - last);
             let is_apart = since_last.is_none_or(|since| since < 0 || since >= *apart_ms);
             if is_meant && is_apart && schedule.suspended.is_none() && schedule.firing_ms.is_none() {
-                deeds.push(fire(schedule, now));
+                due_work.push(fire(schedule, now));
             }
         }
-        deeds
+        due_work
     }
 
     /// Records how a firing ended.
@@ -282,13 +282,13 @@ impl Table {
     }
 
     /// What was under way when the last service ended is reported, and not made again.
-    pub(crate) fn restored(&mut self) -> Vec<Deed> {
-        let mut deeds = Vec::new();
+    pub(crate) fn restored(&mut self) -> Vec<DueWork> {
+        let mut due_work = Vec::new();
         for schedule in self.schedules.values_mut() {
             if let Some(due_ms) = schedule.firing_ms.take() {
                 let why = "the service ended while it ran: it may or may not have been carried out";
                 schedule.outcome = Some(why.to_owned());
-                deeds.push(Deed::Missed {
+                due_work.push(DueWork::Missed {
                     schedule_id: schedule.schedule_id.clone(),
                     due_ms,
                     why: why.to_owned(),
@@ -296,7 +296,7 @@ impl Table {
             }
         }
         self.forget();
-        deeds
+        due_work
     }
 
     /// Suspends all schedules that do more than read, or those of one session. Returns how many.
@@ -353,7 +353,7 @@ fn idle<'a>(schedule: &'a Schedule, held: Option<&'a str>) -> Option<&'a str> {
 }
 
 /// Sets all that a firing changes before it begins.
-fn fire(schedule: &mut Schedule, due_ms: Millis) -> Deed {
+fn fire(schedule: &mut Schedule, due_ms: Millis) -> DueWork {
     schedule.last_ms = Some(due_ms);
     schedule.firing_ms = Some(due_ms);
     schedule.fired += 1;
@@ -361,7 +361,7 @@ fn fire(schedule: &mut Schedule, due_ms: Millis) -> Deed {
     if schedule.times == Some(0) {
         schedule.next_ms = None;
     }
-    Deed::Fire(Box::new(schedule.clone()))
+    DueWork::Fire(Box::new(schedule.clone()))
 }
 
 #[cfg(test)]

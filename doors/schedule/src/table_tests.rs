@@ -49,10 +49,10 @@ fn table(zone: &FixedOffset) -> Table {
     table
 }
 
-fn firings(deeds: &[Deed]) -> Vec<&Schedule> {
-    let fired = deeds.iter().filter_map(|deed| match deed {
-        Deed::Fire(schedule) => Some(&**schedule),
-        Deed::Missed { .. } => None,
+fn firings(due_work: &[DueWork]) -> Vec<&Schedule> {
+    let fired = due_work.iter().filter_map(|work| match work {
+        DueWork::Fire(schedule) => Some(&**schedule),
+        DueWork::Missed { .. } => None,
     });
     fired.collect()
 }
@@ -63,14 +63,14 @@ fn in_a_calm_year_each_schedule_fires_at_each_of_its_times() {
     let mut table = table(&zone);
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     while let Some(now) = table.wakes_at().filter(|now| *now <= BEGIN + YEAR) {
-        let deeds = table.due(now, &zone);
-        assert!(!deeds.is_empty());
-        for fired in firings(&deeds) {
+        let due_work = table.due(now, &zone);
+        assert!(!due_work.is_empty());
+        for fired in firings(&due_work) {
             assert_eq!(fired.firing_ms, Some(now));
             *counts.entry(fired.schedule_id.clone()).or_default() += 1;
             table.ended(&fired.schedule_id, "done");
         }
-        assert_eq!(firings(&deeds).len(), deeds.len(), "missed: {deeds:?}");
+        assert_eq!(firings(&due_work).len(), due_work.len(), "missed: {due_work:?}");
     }
     let counts: Vec<(&str, u64)> = counts.iter().map(|(id, count)| (id.as_str(), *count)).collect();
     // 2026 has 261 days from Monday to Friday, and no 29 February. The hours at both ends of it count.
@@ -131,13 +131,13 @@ fn in_a_year_of_trouble_nothing_fires_twice_late_or_while_it_is_suspended() {
                 }
                 _ => now = now.max(wakes.min(now + 600 * SECOND) + random.i64(0..2 * SECOND)),
             }
-            for deed in table.due(now, &zone) {
-                match deed {
-                    Deed::Missed { why, .. } => {
+            for work in table.due(now, &zone) {
+                match work {
+                    DueWork::Missed { why, .. } => {
                         assert!(!why.is_empty());
                         missed += 1;
                     }
-                    Deed::Fire(schedule) => {
+                    DueWork::Fire(schedule) => {
                         let id = schedule.schedule_id.clone();
                         let due = schedule.firing_ms.expect("the time it is for");
                         assert!((due..=due + LATE).contains(&now), "{seed}: {id} is late");
@@ -187,8 +187,8 @@ fn an_hour_that_comes_twice_fires_once() {
     // People put the clock back by an hour.
     let mut fired = 0;
     for minute in 0..=120 {
-        let deeds = table.due(half + 60 * SECOND - HOUR + minute * 60 * SECOND, &Utc);
-        for schedule in firings(&deeds) {
+        let due_work = table.due(half + 60 * SECOND - HOUR + minute * 60 * SECOND, &Utc);
+        for schedule in firings(&due_work) {
             table.ended(&schedule.schedule_id, "done");
             assert_eq!(schedule.firing_ms, Some(half + HOUR));
             fired += 1;
@@ -208,8 +208,8 @@ fn events_fire_what_waits_for_them_and_not_too_often() {
     ] {
         table.add(schedule(id, when, false), BEGIN, &Utc).expect("room");
     }
-    let ids = |deeds: Vec<Deed>| -> Vec<String> {
-        firings(&deeds)
+    let ids = |due_work: Vec<DueWork>| -> Vec<String> {
+        firings(&due_work)
             .iter()
             .map(|one| one.schedule_id.clone())
             .collect()
@@ -271,10 +271,11 @@ fn a_stop_suspends_what_does_more_than_read_and_of_a_session_its_own() {
     }
     assert_eq!(table.suspend(Some("s"), "stop"), 1);
     assert_eq!(table.suspend(None, "emergency"), 1);
-    let deeds = table.due(BEGIN + FASTEST, &Utc);
-    assert_eq!(firings(&deeds).len(), 1);
-    let missed = |deed: &Deed| matches!(deed, Deed::Missed { why, .. } if why.starts_with("it is suspended"));
-    assert_eq!(deeds.iter().filter(|deed| missed(deed)).count(), 2);
+    let due_work = table.due(BEGIN + FASTEST, &Utc);
+    assert_eq!(firings(&due_work).len(), 1);
+    let missed =
+        |work: &DueWork| matches!(work, DueWork::Missed { why, .. } if why.starts_with("it is suspended"));
+    assert_eq!(due_work.iter().filter(|work| missed(work)).count(), 2);
     assert_eq!(table.resume(None, BEGIN + FASTEST, &Utc), 2);
     // What was due meanwhile is not caught up.
     assert_eq!(table.wakes_at(), Some(BEGIN + 2 * FASTEST));
@@ -333,13 +334,13 @@ fn what_makes_something_act_is_suspended_by_a_stop_and_a_reminder_is_not() {
             let kept = serde_json::to_string(&table).expect("text");
             table = serde_json::from_str(&kept).expect("a table");
             table.hold_messages(None);
-            let deeds = table.due(BEGIN + 10 * SECOND, &Utc);
+            let due_work = table.due(BEGIN + 10 * SECOND, &Utc);
             assert_eq!(
-                firings(&deeds).len(),
+                firings(&due_work).len(),
                 usize::from(!is_suspended),
-                "{case}: {deeds:?}"
+                "{case}: {due_work:?}"
             );
-            assert_eq!(deeds.len(), 1, "{case}");
+            assert_eq!(due_work.len(), 1, "{case}");
             assert_eq!(
                 table.resume(None, BEGIN + 20 * SECOND, &Utc),
                 usize::from(is_suspended),
@@ -374,9 +375,9 @@ fn a_message_that_was_missed_is_sent_once_and_one_that_was_sent_not_again() {
             let kept = serde_json::to_string(&table).expect("text");
             table = serde_json::from_str(&kept).expect("a table");
             assert_eq!(table.restored(), [], "{case}");
-            let deeds = table.due(BEGIN + look * SECOND, &Utc);
-            let fired = firings(&deeds);
-            assert_eq!(fired.len(), deeds.len(), "{case}: {deeds:?}");
+            let due_work = table.due(BEGIN + look * SECOND, &Utc);
+            let fired = firings(&due_work);
+            assert_eq!(fired.len(), due_work.len(), "{case}: {due_work:?}");
             times.extend(
                 fired
                     .iter()
@@ -401,7 +402,7 @@ fn a_message_of_a_name_is_replaced_keeps_what_it_sent_and_is_suspended_by_no_sto
     assert_eq!(table.resume(None, BEGIN, &Utc), 0);
     let missed = table.due(BEGIN + 70 * SECOND, &Utc);
     assert!(
-        matches!(&missed[..], [Deed::Missed { why, .. }] if why.contains("another")),
+        matches!(&missed[..], [DueWork::Missed { why, .. }] if why.contains("another")),
         "{missed:?}"
     );
     table.hold_messages(None);

@@ -27,7 +27,7 @@ use crate::ledger::{CallKey, Ledger};
 use crate::line::{ChatError, Line};
 use crate::list::{at_most, shown_tools, too_large};
 use crate::outcome::Outcome;
-use crate::silence::{Need, Silence};
+use crate::silence::{Silence, SocketTask};
 use crate::socket::{DialError, Socket, SocketEvent, dial};
 
 /// How long the end of a conversation waits for its calls. After that the door takes over the calls that go on.
@@ -172,12 +172,12 @@ impl Chat {
         let mut silence = Silence::new(Instant::now());
         loop {
             let until = match silence.need(self.ledger.moves(), Instant::now()) {
-                Need::Lost => return Over::Lost("it does not answer".to_owned()),
-                Need::Ping => {
+                SocketTask::Lost => return Over::Lost("it does not answer".to_owned()),
+                SocketTask::Ping => {
                     socket.ping();
                     continue;
                 }
-                Need::Nothing(until) => until,
+                SocketTask::Nothing(until) => until,
             };
             let until = self.ledger.next_announcement().map_or(until, |at| at.min(until));
             let is_said = tokio::select! {
@@ -201,7 +201,7 @@ impl Chat {
             };
             let mut is_said = is_said;
             let announced = self.announced();
-            is_said &= self.send_sayings(&announced, socket);
+            is_said &= self.send_messages(&announced, socket);
             if !is_said {
                 return Over::Lost(TOO_SLOW.to_owned());
             }
@@ -343,7 +343,7 @@ impl Chat {
                     ended = calls.join_next() => if ended.is_none() { return },
                     () = leave.cancelled(), if !is_left => {
                         is_left = true;
-                        under_way.values().for_each(|call| call.end("the door closes"));
+                        under_way.values().for_each(|call| call.end("the door is shutting down"));
                     }
                 }
             }

@@ -63,7 +63,7 @@ impl Dialect for Hume {
     fn parse(&self, frame: &Value) -> Vec<Meaning> {
         let text = |key: &str| frame.get(key).and_then(Value::as_str);
         if text("type") == Some("tool_call") && text("tool_type") != Some("builtin") {
-            return called(frame);
+            return parse_tool_call(frame);
         }
         let meaning = match text("type") {
             Some("chat_metadata") => id(frame.get("chat_id")).map(|chat| Meaning::Chat {
@@ -142,7 +142,8 @@ impl Dialect for Hume {
     }
 }
 
-fn called(frame: &Value) -> Vec<Meaning> {
+/// Reads a `tool_call`. One without a usable id cannot be answered, and is carried out only if it is a stop.
+fn parse_tool_call(frame: &Value) -> Vec<Meaning> {
     let arguments: Result<Object, String> =
         arguments(frame.get("parameters")).map_err(|expected| format!("parameters: {expected}"));
     let id = id(frame.get("tool_call_id"));

@@ -54,7 +54,7 @@ pub(crate) enum Verdict {
     /// The call runs, or was answered on this socket: do nothing.
     Known,
     /// The call ran, and was requested on a socket that is lost: send this now.
-    Again(Box<Saying>),
+    Again(Box<OutcomeMessage>),
     /// The call is a new stop, and many stops are already waited for: stop without waiting, and send this.
     StopUnheard(CallKey, Outcome),
     /// The call is new and must not run.
@@ -63,15 +63,15 @@ pub(crate) enum Verdict {
 
 /// An answer or a report that has to be sent.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Saying {
+pub(crate) struct OutcomeMessage {
     pub(crate) asked: VoiceCall,
     pub(crate) outcome: Outcome,
-    pub(crate) how: How,
+    pub(crate) how: MessageForm,
 }
 
 /// The form in which an outcome is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum MessageForm {
     /// The answer to the call. `is_last`: no other call of its turn waits for an answer.
     Answer { is_last: bool },
     /// A report about a call that was answered before its end.
@@ -239,12 +239,12 @@ impl Ledger {
             },
             |(_, outcome)| outcome.clone(),
         );
-        let how = How::Answer { is_last: true };
-        Verdict::Again(Box::new(Saying { asked, outcome, how }))
+        let how = MessageForm::Answer { is_last: true };
+        Verdict::Again(Box::new(OutcomeMessage { asked, outcome, how }))
     }
 
     /// Records that a call has ended. Returns what to send to the open socket, if anything.
-    pub(crate) fn ended(&mut self, key: &CallKey, outcome: Outcome, is_open: bool) -> Option<Saying> {
+    pub(crate) fn ended(&mut self, key: &CallKey, outcome: Outcome, is_open: bool) -> Option<OutcomeMessage> {
         let Running {
             asked,
             socket,
@@ -257,16 +257,16 @@ impl Ledger {
         }
         let is_here = is_open && socket == self.socket;
         let how = match was_announced {
-            true => How::Report,
-            false => How::Answer {
+            true => MessageForm::Report,
+            false => MessageForm::Answer {
                 is_last: !self.waits(asked.turn.as_deref()),
             },
         };
-        (is_here && asked.wants_answer).then_some(Saying { asked, outcome, how })
+        (is_here && asked.wants_answer).then_some(OutcomeMessage { asked, outcome, how })
     }
 
     /// Returns the calls that run for longer than `announce_after`. Each is answered now, and its end is reported.
-    pub(crate) fn announced(&mut self, now: Instant) -> Vec<Saying> {
+    pub(crate) fn announced(&mut self, now: Instant) -> Vec<OutcomeMessage> {
         let mut due = Vec::new();
         for running in self.running.values_mut() {
             if running.announce_at.is_none_or(|at| at > now) {
@@ -281,19 +281,21 @@ impl Ledger {
         }
         let say = |asked: VoiceCall| {
             let outcome = Outcome::goes_on(&asked.name, None);
-            let how = How::Answer { is_last: true };
-            Saying { asked, outcome, how }
+            let how = MessageForm::Answer { is_last: true };
+            OutcomeMessage { asked, outcome, how }
         };
-        let mut sayings: Vec<Saying> = due.into_iter().map(say).collect();
-        self.find_last(&mut sayings);
-        sayings
+        let mut messages: Vec<OutcomeMessage> = due.into_iter().map(say).collect();
+        self.find_last(&mut messages);
+        messages
     }
 
     /// Sets in answers that are due together which ones are the last of their turns.
-    pub(crate) fn find_last(&self, sayings: &mut [Saying]) {
+    pub(crate) fn find_last(&self, messages: &mut [OutcomeMessage]) {
         let mut later: Vec<Option<String>> = Vec::new();
-        for Saying { asked, how, .. } in sayings.iter_mut().rev() {
-            let How::Answer { is_last } = how else { continue };
+        for OutcomeMessage { asked, how, .. } in messages.iter_mut().rev() {
+            let MessageForm::Answer { is_last } = how else {
+                continue;
+            };
             let one_follows = asked.turn.is_some() && later.contains(&asked.turn);
             *is_last = !one_follows && !self.waits(asked.turn.as_deref());
             later.push(asked.turn.clone());

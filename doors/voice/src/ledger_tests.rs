@@ -47,16 +47,16 @@ async fn a_call_runs_once_whatever_brings_it_again() {
     assert_eq!(again(&mut ledger), Verdict::Known, "it runs");
     ledger.opened();
     assert_eq!(again(&mut ledger), Verdict::Known, "it runs, on another socket");
-    let saying = ledger
+    let message = ledger
         .ended(&key, outcome(), true)
         .expect("an answer for the socket that asked last");
-    assert_eq!(saying.outcome, outcome());
+    assert_eq!(message.outcome, outcome());
     assert_eq!(again(&mut ledger), Verdict::Known, "it was answered");
     // The earlier answer may not have arrived.
     for _ in 0..2 {
         ledger.opened();
         match again(&mut ledger) {
-            Verdict::Again(saying) => assert_eq!(saying.outcome, outcome()),
+            Verdict::Again(message) => assert_eq!(message.outcome, outcome()),
             other => panic!("{other:?}"),
         }
         assert_eq!(again(&mut ledger), Verdict::Known);
@@ -74,8 +74,8 @@ async fn a_call_whose_outcome_is_forgotten_does_not_run_again_either() {
     }
     ledger.opened();
     match ledger.judge(call_of("0"), Kind::Other, Instant::now()) {
-        Verdict::Again(saying) => assert!(matches!(
-            &saying.outcome,
+        Verdict::Again(message) => assert!(matches!(
+            &message.outcome,
             Outcome::Failure { kind, .. } if kind == "RepeatedCall"
         )),
         other => panic!("{other:?}"),
@@ -86,8 +86,8 @@ async fn a_call_whose_outcome_is_forgotten_does_not_run_again_either() {
 async fn an_answer_goes_to_the_socket_that_asked() {
     let mut ledger = ledger();
     let key = run(&mut ledger, call_of("a"), Kind::Other);
-    let saying = ledger.ended(&key, outcome(), true).expect("an answer");
-    assert_eq!(saying.how, How::Answer { is_last: true });
+    let message = ledger.ended(&key, outcome(), true).expect("an answer");
+    assert_eq!(message.how, MessageForm::Answer { is_last: true });
     assert_eq!(ledger.ended(&key, outcome(), true), None, "once");
 
     let silent = VoiceCall {
@@ -108,8 +108,8 @@ async fn the_last_answer_of_a_turn_is_known() {
     let second = run(&mut ledger, of_turn("b", "t"), Kind::Other);
     let other = run(&mut ledger, of_turn("c", "u"), Kind::Other);
     for (key, is_last) in [(second, false), (other, true), (first, true)] {
-        let saying = ledger.ended(&key, outcome(), true).expect("an answer");
-        assert_eq!(saying.how, How::Answer { is_last }, "{key:?}");
+        let message = ledger.ended(&key, outcome(), true).expect("an answer");
+        assert_eq!(message.how, MessageForm::Answer { is_last }, "{key:?}");
     }
 }
 
@@ -162,7 +162,7 @@ async fn a_long_call_is_announced_and_its_end_reported() {
     assert_eq!(ledger.announced(now + AFTER), []);
     assert!(ledger.moves(), "it goes on");
     let end = ledger.ended(&long, outcome(), true).expect("a report");
-    assert_eq!(end.how, How::Report);
+    assert_eq!(end.how, MessageForm::Report);
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,7 +186,7 @@ async fn what_was_announced_on_a_lost_socket_is_announced_again_where_it_is_aske
     assert_eq!(again, Verdict::Known);
     assert_eq!(ledger.announced(Instant::now() + AFTER).len(), 1);
     let end = ledger.ended(&key, outcome(), true).expect("a report");
-    assert_eq!(end.how, How::Report);
+    assert_eq!(end.how, MessageForm::Report);
 }
 
 #[tokio::test]
@@ -210,8 +210,8 @@ async fn stops_are_bounded_and_none_is_refused() {
         match ledger.judge(call_of(&format!("s{number}")), Kind::Stop, Instant::now()) {
             Verdict::Run(_) if number < MAX_STOPPING => {}
             Verdict::StopUnheard(key, outcome) if number >= MAX_STOPPING => {
-                let saying = ledger.ended(&key, outcome, true).expect("an answer");
-                assert!(matches!(saying.outcome, Outcome::Failure { .. }));
+                let message = ledger.ended(&key, outcome, true).expect("an answer");
+                assert!(matches!(message.outcome, Outcome::Failure { .. }));
             }
             other => panic!("{number}: {other:?}"),
         }
@@ -251,9 +251,9 @@ async fn of_answers_that_are_due_together_one_is_the_last_of_its_turn() {
         run(&mut ledger, of_turn(id, turn), Kind::Other);
     }
     let announced = ledger.announced(Instant::now() + AFTER);
-    let last = |sayings: &[Saying]| -> Vec<bool> {
-        let is_last = |saying: &Saying| saying.how == How::Answer { is_last: true };
-        sayings.iter().map(is_last).collect()
+    let last = |messages: &[OutcomeMessage]| -> Vec<bool> {
+        let is_last = |message: &OutcomeMessage| message.how == MessageForm::Answer { is_last: true };
+        messages.iter().map(is_last).collect()
     };
     assert_eq!(last(&announced), [false, true, true]);
     // Calls of one turn are repeated on another socket.
@@ -264,10 +264,10 @@ async fn of_answers_that_are_due_together_one_is_the_last_of_its_turn() {
     }
     ledger.opened();
     let mut again = |id| match ledger.judge(of_turn(id, "t"), Kind::Other, Instant::now()) {
-        Verdict::Again(saying) => *saying,
+        Verdict::Again(message) => *message,
         other => panic!("{other:?}"),
     };
-    let mut repeats: Vec<Saying> = ["a", "b"].map(&mut again).into();
+    let mut repeats: Vec<OutcomeMessage> = ["a", "b"].map(&mut again).into();
     ledger.find_last(&mut repeats);
     assert_eq!(last(&repeats), [false, true]);
 }

@@ -149,7 +149,7 @@ fn of_response(response: &Value) -> Vec<Meaning> {
     let complete = calls.iter().copied().filter(|item| is_complete_call(item));
     let mut meanings = vec![Meaning::Floor { taken: false }];
     if text("status") == Some("completed") {
-        meanings.extend(complete.flat_map(|item| called(item, turn)));
+        meanings.extend(complete.flat_map(|item| parse_function_call(item, turn)));
         return meanings;
     }
     // A stop counts even if its response is not complete.
@@ -171,7 +171,7 @@ fn is_complete_call(item: &Value) -> bool {
     is_call(item) && matches!(status, None | Some("completed"))
 }
 
-fn called(item: &Value, turn: Option<&str>) -> Vec<Meaning> {
+fn parse_function_call(item: &Value, turn: Option<&str>) -> Vec<Meaning> {
     let call = voice_call(item, turn);
     if !call.id.is_empty() {
         return vec![Meaning::Call(call)];

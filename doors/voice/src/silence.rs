@@ -25,7 +25,7 @@ const IDLE: Pace = Pace {
 
 /// What to do about a socket.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum SocketTask {
     /// Do nothing before this moment.
     Nothing(Instant),
     /// Send a ping.
@@ -57,7 +57,7 @@ impl Silence {
     }
 
     /// Returns what to do now; a ping counts as sent. `moves`: something moves for this socket.
-    pub(crate) fn need(&mut self, moves: bool, now: Instant) -> Need {
+    pub(crate) fn need(&mut self, moves: bool, now: Instant) -> SocketTask {
         if moves && !self.moves {
             // Before this, the socket may have been silent for a while without a ping.
             self.heard = self.heard.max(now);
@@ -67,13 +67,13 @@ impl Silence {
         let pace = if moves { MOVING } else { IDLE };
         let (ask, lost) = (self.asked + pace.ask, self.heard + pace.lost);
         if lost <= now {
-            return Need::Lost;
+            return SocketTask::Lost;
         }
         if ask <= now {
             self.asked = now;
-            return Need::Ping;
+            return SocketTask::Ping;
         }
-        Need::Nothing(ask.min(lost))
+        SocketTask::Nothing(ask.min(lost))
     }
 }
 
@@ -87,21 +87,21 @@ mod tests {
         let at = |ms: u64| start + Duration::from_millis(ms);
         let mut silence = Silence::new(start);
         // When nothing moves, it is pinged every 20 s.
-        assert_eq!(silence.need(false, at(0)), Need::Nothing(at(20_000)));
-        assert_eq!(silence.need(false, at(20_000)), Need::Ping);
+        assert_eq!(silence.need(false, at(0)), SocketTask::Nothing(at(20_000)));
+        assert_eq!(silence.need(false, at(20_000)), SocketTask::Ping);
         // Something begins to move: it is pinged at once, and then every 2 s.
-        assert_eq!(silence.need(true, at(30_000)), Need::Ping);
+        assert_eq!(silence.need(true, at(30_000)), SocketTask::Ping);
         silence.note_frame(at(30_100));
-        assert_eq!(silence.need(true, at(30_100)), Need::Nothing(at(32_000)));
-        assert_eq!(silence.need(true, at(32_000)), Need::Ping);
-        assert_eq!(silence.need(true, at(34_000)), Need::Ping);
-        assert_eq!(silence.need(true, at(34_000)), Need::Nothing(at(34_600)));
-        assert_eq!(silence.need(true, at(34_600)), Need::Lost);
+        assert_eq!(silence.need(true, at(30_100)), SocketTask::Nothing(at(32_000)));
+        assert_eq!(silence.need(true, at(32_000)), SocketTask::Ping);
+        assert_eq!(silence.need(true, at(34_000)), SocketTask::Ping);
+        assert_eq!(silence.need(true, at(34_000)), SocketTask::Nothing(at(34_600)));
+        assert_eq!(silence.need(true, at(34_600)), SocketTask::Lost);
         // A socket on which frames arrive is not lost.
         silence.note_frame(at(34_600));
-        assert_eq!(silence.need(true, at(34_600)), Need::Nothing(at(36_000)));
+        assert_eq!(silence.need(true, at(34_600)), SocketTask::Nothing(at(36_000)));
         // Nothing moves any more, so the slower pace applies.
-        assert_eq!(silence.need(false, at(60_000)), Need::Ping);
-        assert_eq!(silence.need(false, at(79_600)), Need::Lost);
+        assert_eq!(silence.need(false, at(60_000)), SocketTask::Ping);
+        assert_eq!(silence.need(false, at(79_600)), SocketTask::Lost);
     }
 }

@@ -216,25 +216,27 @@ impl Caller {
         Failure::new("ConnectionError", why)
     }
 
-    /// The server wants a token that allows more. A person has to sign in again, or give the mount another token.
+    /// The failure of a call for which the token does not allow enough. A person has to sign in again, or replace the token.
     fn allowed_too_little(&self, challenge: &str) -> Failure {
         let id = &self.shared.id;
         let Some(credentials) = Credentials::of(&self.shared.config, &self.shared.secrets) else {
             let why = format!(
-                "the MCP server of mount `{id}` wants a token that allows more; its owner has to put another one where the mount has it \
-                 from, its bearer_env or its header Authorization"
+                "the token of mount `{id}` does not allow what its MCP server asks for; its owner has to replace it with one that does, \
+                 in the variable that bearer_env names or in the header Authorization"
             );
             return Failure::new("PermissionError", why);
         };
         if let Err(error) = credentials.want(challenge) {
-            let why = format!("what the server of mount `{id}` wants is not kept: {error}");
+            let why = format!(
+                "cannot save what the MCP server of mount `{id}` asks for at the next sign-in: {error}"
+            );
             self.shared
                 .reporter
                 .log(level::WARN, "mounts", &self.shared.secrets.hide(&why));
         }
         let why = format!(
-            "the MCP server of mount `{id}` wants a sign-in that allows more; a person has to run `ovos-tools mounts sign-in {id}` as the \
-             user of the service"
+            "the sign-in of mount `{id}` does not allow what its MCP server asks for; a person has to run `ovos-tools mounts sign-in {id}` \
+             as the user of the service"
         );
         Failure::new("PermissionError", why)
     }

@@ -151,10 +151,12 @@ async fn sign_in(name: &str, options: &Options) -> Result<(), String> {
                 };
                 let Some(again) = again.filter(|_| is_elsewhere) else {
                     return Err(format!(
-                        "{name} has given a token, and does not take it: {reason}"
+                        "the issuer of {name} gave a token, and {name} does not accept it: {reason}"
                     ));
                 };
-                say(&format!("{name} has another issuer now, and asks once more.\n"));
+                say(&format!(
+                    "{name} names another issuer now, and asks to sign in there.\n"
+                ));
                 challenge = again;
                 before = Some(issuer);
             }
@@ -231,13 +233,13 @@ impl SigningIn<'_> {
         match meant {
             Some(meant) if named.map(plain) == Some(plain(meant)) => Ok(()),
             Some(meant) => Err(format!(
-                "{}: its server names another issuer than {meant}, to which nothing was sent; if it has moved and you trust it, sign in \
-                 with --issuer {issuer}",
+                "{}: its server names another issuer than {meant}; nothing was sent there. If the issuer has moved and you trust the new \
+                 one, sign in with --issuer {issuer}",
                 self.name
             )),
             None if self.secret.is_some() => Err(format!(
-                "{}: a secret is for one issuer, and --client-secret-env needs to know which; if it is the one that its server names, \
-                 sign in with --issuer {issuer}",
+                "{}: --client-secret-env needs --issuer, so that the secret is sent to no other issuer; if it is for the one that the \
+                 server names, add --issuer {issuer}",
                 self.name
             )),
             None => Ok(()),
@@ -252,7 +254,12 @@ impl SigningIn<'_> {
             let host = Url::parse(endpoint)
                 .ok()
                 .and_then(|url| url.host_str().map(str::to_owned));
-            let host = host.ok_or_else(|| format!("{}: its issuer names no host for tokens", self.name))?;
+            let host = host.ok_or_else(|| {
+                format!(
+                    "{}: the token endpoint of its issuer is not a URL with a host",
+                    self.name
+                )
+            })?;
             if !hosts.contains(&host) {
                 hosts.push(host);
             }
@@ -321,7 +328,7 @@ impl SigningIn<'_> {
         let kept = match (device, self.options.device) {
             (None, true) => {
                 return Err(format!(
-                    "{}: its issuer offers no codes for devices; sign in without --device",
+                    "{}: its issuer does not support device codes; sign in without --device",
                     self.name
                 ));
             }
@@ -338,7 +345,7 @@ impl SigningIn<'_> {
                 let address = address.map_err(|why| self.hidden(&why))?;
                 session.handle_callback_url(&address).await.map_err(wrong)?;
                 let given = given.load().await.map_err(wrong)?;
-                given.ok_or_else(|| format!("{}: its issuer has given no token", self.name))?
+                given.ok_or_else(|| format!("{}: its issuer did not give a token; try again", self.name))?
             }
         };
         let issuer = metadata.issuer.clone();

@@ -100,7 +100,7 @@ impl Tools {
         }
         let argument_schema = match one.get("inputSchema") {
             Some(Value::Object(schema)) => {
-                object_schema(schema).ok_or("its inputSchema is of another type than `object`")?
+                object_schema(schema).ok_or("the type of its inputSchema is not `object`")?
             }
             _ => return Err("it has no inputSchema that is an object".to_owned()),
         };

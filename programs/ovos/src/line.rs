@@ -113,7 +113,7 @@ impl Line {
     pub(crate) async fn hear<T: Into<String>>(
         &self,
         topics: impl IntoIterator<Item = T>,
-    ) -> Result<Hearing, Failure> {
+    ) -> Result<Subscription, Failure> {
         let mut connection = self.bus.connection();
         if timeout(BUS_WAIT, connection.wait_for(Connection::is_up))
             .await
@@ -127,7 +127,7 @@ impl Line {
             topics,
             heard: sender,
         });
-        Ok(Hearing(messages))
+        Ok(Subscription(messages))
     }
 
     /// Sends a message.
@@ -179,9 +179,9 @@ pub(crate) fn now() -> f64 {
 }
 
 /// The messages under some topics.
-pub(crate) struct Hearing(mpsc::Receiver<Message>);
+pub(crate) struct Subscription(mpsc::Receiver<Message>);
 
-impl Hearing {
+impl Subscription {
     /// The first message that fits. `None` if there is none in time.
     ///
     /// # Errors

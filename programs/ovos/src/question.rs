@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::line::{Call, Hearing, Line, SKILL_ID, now};
+use crate::line::{Call, Line, SKILL_ID, Subscription, now};
 use crate::open_question::Questions;
 use crate::speech::Speech;
 
@@ -289,7 +289,7 @@ impl Hold {
     }
 
     /// Waits until ovos-core says of the session of the device that it is so.
-    async fn known(&self, hearing: &mut Hearing, is_so: impl Fn(&Value) -> bool) -> Result<(), Failure> {
+    async fn known(&self, hearing: &mut Subscription, is_so: impl Fn(&Value) -> bool) -> Result<(), Failure> {
         if self.session_id.is_some() {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::line::{Call, Hearing, Line, SKILL_ID, is_about};
+use crate::line::{Call, Line, SKILL_ID, Subscription, is_about};
 
 /// What is heard of speech, by its old and its new topic. The first two are about the text that begins.
 const BEGINS: [&str; 3] = [
@@ -189,7 +189,7 @@ async fn begin_and_leave(
 pub(crate) struct Speech {
     line: Line,
     asked: Message,
-    hearing: Option<Hearing>,
+    hearing: Option<Subscription>,
     has_begun: bool,
     is_left: bool,
 }

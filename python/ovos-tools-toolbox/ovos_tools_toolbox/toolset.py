@@ -48,7 +48,7 @@ class Filter:
         if words is None:
             return None
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise ValueError(f"`{key}.{part}` is {words!r}; expected a list of texts")
+            raise ValueError(f"`{key}.{part}` is {words!r}; expected a list of strings")
         for word in words:
             if known and word not in known:
                 raise ValueError(f"`{key}.{part}` names {word!r}; expected some of {', '.join(known)}")

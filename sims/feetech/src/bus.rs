@@ -67,7 +67,7 @@ impl Bus {
     pub fn hear(&mut self, bytes: &[u8], now: Instant) -> bool {
         self.bytes.extend_from_slice(bytes);
         let mut has_answer = false;
-        while let Some(frame) = frame::next(&mut self.bytes, now) {
+        while let Some(frame) = frame::take_instruction(&mut self.bytes, now) {
             has_answer = true;
             let answers = obeyed(&mut self.servos, &frame, now);
             self.post(answers, &frame, now);
@@ -194,7 +194,7 @@ fn obey(servo: &mut Servo, frame: &Frame, now: Instant) -> Option<Vec<u8>> {
 }
 
 fn answer(servo: &Servo, id: u8, parameters: &[u8]) -> Vec<u8> {
-    let mut bytes = frame::status(id, servo.alarms(), parameters);
+    let mut bytes = frame::encode_status(id, servo.alarms(), parameters);
     match servo.fault() {
         Fault::Mute | Fault::Absent => return Vec::new(),
         Fault::BadChecksum => {

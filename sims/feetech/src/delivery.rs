@@ -134,9 +134,9 @@ impl Delivery {
             let same: Vec<u8> = vec![0x55; answer.len().saturating_sub(6)];
             let foreign = match self.below(3) {
                 // No servo of the bus: from another device on the same line.
-                0 => crate::frame::status(id.wrapping_add(100), 0, &same),
-                1 => crate::frame::status(id, 0, &[0x55; 100]),
-                _ => crate::frame::status(id, 0x02, asked.get(..2).unwrap_or_default()),
+                0 => crate::frame::encode_status(id.wrapping_add(100), 0, &same),
+                1 => crate::frame::encode_status(id, 0, &[0x55; 100]),
+                _ => crate::frame::encode_status(id, 0x02, asked.get(..2).unwrap_or_default()),
             };
             come.push((Duration::ZERO, foreign));
         }

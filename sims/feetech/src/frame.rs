@@ -37,7 +37,7 @@ impl From<u8> for Instruction {
     }
 }
 
-/// An instruction as received.
+/// An instruction that was received whole, with the right checksum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// When its last byte arrived.
@@ -90,8 +90,9 @@ impl Frame {
     }
 }
 
-/// Removes the next complete instruction from `bytes`; noise before it is dropped.
-pub(crate) fn next(bytes: &mut Vec<u8>, now: Instant) -> Option<Frame> {
+/// Removes the next complete instruction from `bytes`, and the noise before it. `None` until it is complete: call again with more
+/// bytes.
+pub(crate) fn take_instruction(bytes: &mut Vec<u8>, now: Instant) -> Option<Frame> {
     loop {
         let start = bytes.windows(2).position(|pair| pair == [0xFF, 0xFF]);
         bytes.drain(..start.unwrap_or(bytes.len().saturating_sub(1)));
@@ -122,8 +123,8 @@ pub(crate) fn next(bytes: &mut Vec<u8>, now: Instant) -> Option<Frame> {
     }
 }
 
-/// The answer of a servo.
-pub(crate) fn status(id: u8, error: u8, parameters: &[u8]) -> Vec<u8> {
+/// Returns the bytes of a servo's answer: its id, its error bits and the parameters that it was asked for.
+pub(crate) fn encode_status(id: u8, error: u8, parameters: &[u8]) -> Vec<u8> {
     let length = u8::try_from(parameters.len() + 2).unwrap_or(u8::MAX);
     let mut bytes = vec![0xFF, 0xFF, id, length, error];
     bytes.extend_from_slice(parameters);
@@ -151,13 +152,13 @@ mod tests {
             let mut bytes = noise.to_vec();
             for (at, byte) in ping.iter().enumerate() {
                 assert_eq!(
-                    next(&mut bytes, Instant::now()),
+                    take_instruction(&mut bytes, Instant::now()),
                     None,
                     "{name}: whole after {at} bytes"
                 );
                 bytes.push(*byte);
             }
-            let frame = next(&mut bytes, Instant::now()).unwrap();
+            let frame = take_instruction(&mut bytes, Instant::now()).unwrap();
             assert_eq!((frame.id, frame.instruction), (1, Instruction::Ping), "{name}");
             assert!(bytes.is_empty(), "{name}: {bytes:?} is left");
         }

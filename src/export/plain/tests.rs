@@ -1,4 +1,4 @@
-//! Arguments of every shipped tool, and of guests, in their plain form.
+//! Arguments of every shipped tool, and of tools that others wrote, in their plain form.
 
 use super::*;
 
@@ -13,7 +13,7 @@ const KEPT: [&str; 6] = [
 ];
 
 /// The schema of an argument, rewritten.
-fn of(property: &Value) -> Value {
+fn plain_argument(property: &Value) -> Value {
     plain(&json!({"type": "object", "properties": {"x": property}}))["properties"]["x"].clone()
 }
 
@@ -99,7 +99,7 @@ fn arguments_have_one_plain_form() {
             json!({"anyOf": [{"type": "string"}, {"type": "boolean"}]}),
         ),
     ] {
-        assert_eq!(of(&schema), expected, "{schema}");
+        assert_eq!(plain_argument(&schema), expected, "{schema}");
     }
 }
 
@@ -210,7 +210,7 @@ fn every_tool_that_is_shipped_is_plain_and_keeps_its_arguments() {
 }
 
 #[test]
-fn what_guests_write_becomes_plain_and_bounded() {
+fn what_others_write_becomes_plain_and_bounded() {
     let mut deep = json!({"type": "string"});
     for _ in 0..60 {
         deep = json!({"type": "object", "properties": {"x": deep}});

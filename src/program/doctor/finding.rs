@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The result of one check.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// The part of the service that needs it.
+    /// The part of the installation that was checked, such as `toolbox robot`.
     pub(super) part: String,
     pub(super) state: State,
     /// What was found.

@@ -130,7 +130,7 @@ pub(super) fn mend_of(error: &str, path: &Path) -> String {
     let library = LIBRARIES.iter().find(|(library, _)| error.contains(library));
     match library {
         Some((_, mend)) => (*mend).to_owned(),
-        None => format!("`ovos-tools check {}` tells more", path.display()),
+        None => format!("`ovos-tools check {}` shows more", path.display()),
     }
 }
 

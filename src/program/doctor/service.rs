@@ -6,11 +6,13 @@ use super::finding::Finding;
 use client::payload::{FactsStatus, StatusResponse, ToolboxStatus};
 use schema::shorten_text;
 
-/// The longest reason, in bytes.
-const LONGEST: usize = 600;
+/// A longer reason is shortened to this.
+const REASON_BYTES: usize = 600;
 
-/// Judges the parts of a running service by its status.
-pub(super) fn judged(status: &StatusResponse) -> Vec<Finding> {
+const ASK_AGAIN: &str = "run `ovos-tools doctor` again in a moment";
+
+/// Returns what the status of a running service says of its parts.
+pub(super) fn findings(status: &StatusResponse) -> Vec<Finding> {
     let mut findings = vec![version(&status.service.version)];
     if let Some(closed) = &status.closed {
         let mend = "fix the file, then `ovos-tools reload`";
@@ -38,7 +40,7 @@ pub(super) fn judged(status: &StatusResponse) -> Vec<Finding> {
                 "see the log of the service, then restart the service",
             ),
             (Some(pid), _) => Finding::good(&part, format!("it runs as process {pid}")),
-            (None, None) => Finding::limited(&part, "it is being started", "ask again in a moment"),
+            (None, None) => Finding::limited(&part, "it is being started", ASK_AGAIN),
         }
     }));
     findings.extend(status.toolboxes.iter().flat_map(toolbox));
@@ -47,7 +49,7 @@ pub(super) fn judged(status: &StatusResponse) -> Vec<Finding> {
             Some(id) => format!("toolbox {id}"),
             None => format!("plugin {}", failed.path),
         };
-        let reason = shorten_text(&failed.reason, LONGEST);
+        let reason = shorten_text(&failed.reason, REASON_BYTES);
         Finding::broken(
             &part,
             reason,
@@ -76,7 +78,7 @@ pub(super) fn judged(status: &StatusResponse) -> Vec<Finding> {
     findings
 }
 
-/// Says that a service of another version runs, as after an upgrade.
+/// Compares the version of the service with that of this program: they differ after an upgrade without a restart.
 fn version(running: &str) -> Finding {
     let own = env!("CARGO_PKG_VERSION");
     if running == own {
@@ -84,25 +86,25 @@ fn version(running: &str) -> Finding {
     }
     Finding::limited(
         "service",
-        format!("version {running} runs, and this program is {own}"),
+        format!("version {running} runs, but this program is version {own}"),
         "restart the service: `systemctl --user restart ovos-tools`",
     )
 }
 
-/// What is wrong with the record of what happens.
+/// What is wrong with the record of facts; `None` if it is complete, or if nothing is recorded.
 fn facts(status: &FactsStatus) -> Option<Finding> {
     let path = status.path.as_deref()?;
     let lost = status.lost;
     match &status.trouble {
         Some(trouble) => Some(Finding::limited(
             "history",
-            format!("{path} is not written: {trouble}; {lost} facts are lost"),
-            "make room on the disk, or see who may write to the folder; the service tries again by itself",
+            format!("{path} cannot be written: {trouble}; {lost} facts are lost"),
+            "make room on the disk, or let the service's user write to the folder; the service tries again by itself",
         )),
         None if lost > 0 => Some(Finding::limited(
             "history",
-            format!("{path} lacks {lost} facts that the disk did not take in time"),
-            "look at the disk",
+            format!("{path} lacks {lost} facts, because the disk did not write them in time"),
+            "check that the disk is neither failing nor overloaded",
         )),
         None => None,
     }
@@ -113,13 +115,15 @@ fn toolbox(status: &ToolboxStatus) -> Vec<Finding> {
     let mut findings = Vec::new();
     let reason = status.reason.as_deref().unwrap_or("no reason given");
     findings.push(match status.state.as_str() {
-        "ready" if status.reason.is_some() => Finding::limited(&part, reason, "see docs/confinement.md"),
+        "ready" if status.reason.is_some() => {
+            Finding::limited(&part, reason, "docs/confinement.md says what confinement needs")
+        }
         "ready" => Finding::good(&part, format!("{} tools in {}", status.tools, status.path)),
-        "reloading" => Finding::limited(&part, "it is being loaded again", "ask again in a moment"),
+        "reloading" => Finding::limited(&part, "it is being loaded again", ASK_AGAIN),
         _ => Finding::broken(
             &part,
-            shorten_text(reason, LONGEST),
-            "fix what it says, then `ovos-tools reload`",
+            shorten_text(reason, REASON_BYTES),
+            "fix that, then `ovos-tools reload`",
         ),
     });
     if let Some(stop_id) = &status.stop_id {
@@ -154,7 +158,7 @@ fn toolbox(status: &ToolboxStatus) -> Vec<Finding> {
         findings.push(Finding::limited(
             &part,
             format!("tools that cannot be used: {}", status.dropped_tools.join("; ")),
-            format!("`ovos-tools check {}` tells more", status.path),
+            format!("`ovos-tools check {}` shows why", status.path),
         ));
     }
     findings

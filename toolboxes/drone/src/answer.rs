@@ -5,7 +5,7 @@
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::serde_json::Map;
 
-use crate::guard::{Adjusted, Facts, Refusal};
+use crate::guard::{Adjustment, Facts, Refusal};
 
 /// The answer of a tool before it becomes JSON.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,7 +13,7 @@ pub(crate) struct Reply {
     pub(crate) ok: bool,
     pub(crate) code: Option<&'static str>,
     pub(crate) msg: String,
-    pub(crate) clamped: Vec<Adjusted>,
+    pub(crate) clamped: Vec<Adjustment>,
     pub(crate) fields: Map<String, Value>,
 }
 
@@ -47,7 +47,7 @@ impl Reply {
         self
     }
 
-    pub(crate) fn clamped(mut self, adjusted: Vec<Adjusted>) -> Self {
+    pub(crate) fn clamped(mut self, adjusted: Vec<Adjustment>) -> Self {
         self.clamped = adjusted;
         self
     }

@@ -221,7 +221,7 @@ impl Config {
             }
             if seen.contains(&vehicle.id) {
                 return Err(ToolError::bad_args(format!(
-                    "vehicles: two are called {}",
+                    "vehicles: two have the id {}; give each an id of its own",
                     vehicle.id
                 )));
             }

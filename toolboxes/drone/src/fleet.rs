@@ -17,7 +17,7 @@ use crate::guard::{self, Caller, Facts, Refusal};
 use crate::reserve::keep_watch;
 use crate::run_log::RunLog;
 use crate::tools::{self, Entry, Job, VEHICLE};
-use crate::vehicle::{Braked, Gate, Link, Outside, OverrideReport, Reach, Vehicle};
+use crate::vehicle::{BrakeOutcome, Gate, Link, Outside, OverrideReport, Reach, Vehicle};
 
 /// The vehicles of one toolbox.
 pub struct Fleet {
@@ -29,14 +29,14 @@ pub struct Fleet {
 
 /// A toolbox without a bus: events are dropped.
 #[derive(Default)]
-struct Alone(Caller);
+struct DetachedHost(Caller);
 
-impl Outside for Alone {
+impl Outside for DetachedHost {
     fn event(&self, _: &str, _: Value) {}
     fn latched(&self, _: &str) {}
 }
 
-impl Gate for Alone {
+impl Gate for DetachedHost {
     fn command(&self, send: &mut dyn FnMut()) -> bool {
         send();
         true
@@ -125,7 +125,7 @@ impl Fleet {
         config.upload_fence.get_or_insert(true);
         let config = config.checked()?;
         let clock = Clock::new(1.0).virtual_from(1_700_000_000.0);
-        let fleet = Self::build(config, clock, Arc::new(Alone::default()))?;
+        let fleet = Self::build(config, clock, Arc::new(DetachedHost::default()))?;
         for (vehicle, channel) in fleet.vehicles().iter().zip(channels) {
             vehicle.start(Reach::Given(channel));
             keep_watch(vehicle);
@@ -234,7 +234,7 @@ impl Fleet {
         let mut last = Value::Null;
         for (entry, args) in tools::steps(entry, args) {
             last = self
-                .run(entry, args, "direct".to_string(), Arc::new(Alone(caller)))
+                .run(entry, args, "direct".to_string(), Arc::new(DetachedHost(caller)))
                 .await;
             if last["ok"] != true {
                 break;
@@ -248,7 +248,7 @@ impl Fleet {
     /// # Cancel safety
     /// The commands are sent before the first yield.
     pub async fn halt(&self, emergency: bool) -> Result<(), String> {
-        let braked: Vec<Braked> = self
+        let braked: Vec<BrakeOutcome> = self
             .vehicles
             .iter()
             .map(|vehicle| vehicle.brake(emergency, "halt"))
@@ -256,11 +256,11 @@ impl Fleet {
         let mut result = Ok(());
         for one in braked {
             let one = match one {
-                Braked::Nothing(_) | Braked::Foreign(_) => Ok(()),
-                Braked::Unreachable(why) => Err(why),
-                Braked::Sent(_, acknowledgement) => acknowledgement
+                BrakeOutcome::Nothing(_) | BrakeOutcome::Foreign(_) => Ok(()),
+                BrakeOutcome::Unreachable(why) => Err(why),
+                BrakeOutcome::Sent(_, acknowledgement) => acknowledgement
                     .await
-                    .unwrap_or_else(|_| Err("the toolbox closes".to_string())),
+                    .unwrap_or_else(|_| Err("the toolbox is closing".to_string())),
             };
             result = result.and(one);
         }
@@ -372,7 +372,7 @@ impl Fleet {
         }
         // Asks for the mode first, so that the guards see a takeover that happened after the last report.
         let report = if entry.row.commands() {
-            vehicle.hear_mode(entry.row.effect).await
+            vehicle.await_mode(entry.row.effect).await
         } else {
             Ok(())
         };

@@ -23,7 +23,7 @@ pub(crate) use fence::Global;
 pub(crate) use height::{above_sea, down, heading, height, within};
 pub(crate) use leg::{Leg, Pace};
 pub use limits::Limits;
-pub(crate) use range::{Adjusted, Range, Treatment, shown, whole};
+pub(crate) use range::{Adjustment, Range, Treatment, shown, whole};
 pub(crate) use table::{Need, Row, circumstances, failed_checks, row, rows};
 
 use crate::geo::{Ned, distance};
@@ -238,13 +238,13 @@ pub(crate) fn place(lat: f64, lon: f64) -> Result<(), Refusal> {
     if !(-90.0..=90.0).contains(&lat) || !(-180.0..=180.0).contains(&lon) {
         return refuse(
             "out_of_range",
-            format!("lat {lat}, lon {lon}: expected -90..90 and -180..180"),
+            format!("lat {lat}, lon {lon}: expected -90 to 90 and -180 to 180 degrees"),
         );
     }
     if lat == 0.0 && lon == 0.0 {
         return refuse(
             "out_of_range",
-            "lat 0, lon 0 is what a missing position looks like",
+            "lat 0, lon 0 is how a missing position is written: expected a position that is known",
         );
     }
     Ok(())

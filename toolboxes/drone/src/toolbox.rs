@@ -16,7 +16,7 @@ use crate::fleet::Fleet;
 use crate::guard::{Caller, Mode};
 use crate::sentences;
 use crate::tools::{self, Entry};
-use crate::vehicle::{Braked, Gate, Outside, Resting, Vehicle, stop_from_nothing};
+use crate::vehicle::{BrakeOutcome, Gate, Outside, RestState, Vehicle, stop_from_nothing};
 
 /// The bus topic of scenes.
 const SCENE: &str = "drone.vision.scene";
@@ -106,7 +106,7 @@ impl Toolbox for Drone {
             || json!({"subsystems": halt.subsystems, "emergency": halt.emergency}),
         );
         let named = |vehicle: &&Arc<Vehicle>| halt.includes(&format!("{}/flight", vehicle.id));
-        let braked: Vec<Braked> = self
+        let braked: Vec<BrakeOutcome> = self
             .fleet
             .vehicles()
             .iter()
@@ -117,10 +117,12 @@ impl Toolbox for Drone {
         let mut result = Ok(());
         for one in braked {
             match one {
-                Braked::Nothing(_) | Braked::Foreign(_) => {}
-                Braked::Unreachable(why) => result = Err(ToolError::msg(why)),
+                BrakeOutcome::Nothing(_) | BrakeOutcome::Foreign(_) => {}
+                BrakeOutcome::Unreachable(why) => result = Err(ToolError::msg(why)),
                 // Sent; the brake itself watches for a late acknowledgement.
-                Braked::Sent(_, acknowledgement) => result = result.and(acknowledged(acknowledgement, until)),
+                BrakeOutcome::Sent(_, acknowledgement) => {
+                    result = result.and(acknowledged(acknowledgement, until))
+                }
             }
         }
         result
@@ -393,19 +395,19 @@ impl Stopped {
         let mut seen = Self::default();
         for vehicle in fleet.vehicles() {
             match vehicle.resting() {
-                Resting::Yes => {}
-                Resting::Braking(seconds) => {
+                RestState::Yes => {}
+                RestState::Braking(seconds) => {
                     seen.braking.push(vehicle.id.clone());
                     seen.rest_in_s = seen.rest_in_s.max(seconds);
                 }
-                Resting::No => {
+                RestState::No => {
                     let facts = vehicle.facts();
                     let speed = facts.pose.map(|pose| format!(" at {:.1} m/s", pose.speed()));
                     let mode = facts.mode.map_or("an unknown mode", Mode::name);
                     seen.moving
                         .push(format!("{} ({mode}{})", vehicle.id, speed.unwrap_or_default()));
                 }
-                Resting::Foreign(taken) => {
+                RestState::Foreign(taken) => {
                     seen.code = taken.code();
                     seen.foreign.push(format!("{} ({})", vehicle.id, taken.how));
                 }

@@ -31,7 +31,7 @@ mod streams;
 mod telemetry;
 mod unit;
 
-pub(crate) use brake::Braked;
+pub(crate) use brake::BrakeOutcome;
 pub(crate) use call::Call;
 pub(crate) use command::{Command, Waypoint};
 pub(crate) use flying::{Flying, Target};
@@ -40,6 +40,6 @@ pub(crate) use link::stop_through_own_server;
 pub(crate) use link_state::Link;
 pub(crate) use orphan::stop_from_nothing;
 pub(crate) use outside::{Gate, Outside};
-pub(crate) use rest::Resting;
+pub(crate) use rest::RestState;
 pub(crate) use telemetry::Telemetry;
 pub(crate) use unit::{OverrideReport, Vehicle};

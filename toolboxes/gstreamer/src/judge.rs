@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 
 use crate::config::Section;
 use crate::holders::Holders;
-use crate::question::{MonitoredDevice, NumberedQuestion, Question, Saying};
+use crate::question::{JudgeMessage, MonitoredDevice, NumberedQuestion, Question};
 use crate::sitting::ROLE;
 use crate::sound::environment;
 
@@ -136,7 +136,7 @@ impl Judge {
             RoleEvent::End(how) => shared.end(session, &how),
         };
         let process =
-            RoleProcess::start::<Saying>(ROLE, &environment(&self.scratch), hear).map_err(|error| {
+            RoleProcess::start::<JudgeMessage>(ROLE, &environment(&self.scratch), hear).map_err(|error| {
                 ToolError::busy(format!("cannot start the process that asks GStreamer: {error}"))
             })?;
         // If it has ended already, its end is heard.
@@ -150,14 +150,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn hear(&self, saying: Saying) {
+    fn hear(&self, saying: JudgeMessage) {
         match saying {
-            Saying::Answer { id, answer } => {
+            JudgeMessage::Answer { id, answer } => {
                 let tell = self.lock().waiting.remove(&id);
                 // The caller may be gone.
                 _ = tell.map(|tell| tell.send(answer));
             }
-            Saying::Present(mut now) => {
+            JudgeMessage::Present(mut now) => {
                 now.sort();
                 let before = self.lock().devices.replace(now.clone());
                 if let Some(before) = before {
@@ -166,7 +166,7 @@ impl Shared {
                     }
                 }
             }
-            Saying::Came(device) => {
+            JudgeMessage::Came(device) => {
                 let mut state = self.lock();
                 let devices = state.devices.get_or_insert_default();
                 let at = devices.partition_point(|other| *other <= device);
@@ -174,7 +174,7 @@ impl Shared {
                 drop(state);
                 self.report("device_added", &device);
             }
-            Saying::Went(device) => {
+            JudgeMessage::Went(device) => {
                 let mut state = self.lock();
                 let devices = state.devices.get_or_insert_default();
                 if let Ok(at) = devices.binary_search(&device) {

@@ -1,6 +1,6 @@
 //! What the toolbox asks its judge, and what that says.
 //!
-//! Plain types. Read [`Question`], then [`Saying`].
+//! Plain types. Read [`Question`], then [`JudgeMessage`].
 
 use ovos_toolbox_sdk::prelude::*;
 use serde_json::value::RawValue;
@@ -52,7 +52,7 @@ pub(crate) struct Search {
 
 /// What the judge says.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Saying {
+pub(crate) enum JudgeMessage {
     /// The answer to a question.
     Answer {
         id: u64,

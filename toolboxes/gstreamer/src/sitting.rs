@@ -16,7 +16,7 @@ use crate::config::{Config, Section};
 use crate::devices::{Devices, Monitor};
 use crate::machine::Machine;
 use crate::policy::{Policy, is_confined};
-use crate::question::{NumberedQuestion, Saying};
+use crate::question::{JudgeMessage, NumberedQuestion};
 use crate::suggest::Suggestions;
 use crate::validate::Spares;
 
@@ -45,13 +45,13 @@ pub(crate) fn run(leash: Leash) {
         let id = question.id;
         let answering = move || {
             let answer = machine.and_then(|machine| answer(&machine, question.question, &question.holders));
-            mouth.say(&Saying::Answer { id, answer });
+            mouth.say(&JudgeMessage::Answer { id, answer });
             under_way.fetch_sub(1, Ordering::SeqCst);
         };
         if let Err(error) = std::thread::Builder::new().spawn(answering) {
             busy.fetch_sub(1, Ordering::SeqCst);
             let answer = Err(ToolError::busy(format!("cannot start a thread: {error}")));
-            leash.mouth().say(&Saying::Answer { id, answer });
+            leash.mouth().say(&JudgeMessage::Answer { id, answer });
         }
     }
 }

@@ -39,12 +39,12 @@ impl ToolError {
         Self::with_status(status::BAD_ARGS, FailureKind::ValueError, message)
     }
 
-    /// The call is not possible now, because something else uses what it needs.
+    /// The call is not possible now, because something else uses what it needs. The kind is `BusyError`: callers may try again.
     pub fn busy(message: impl fmt::Display) -> Self {
         Self::with_status(status::BUSY, FailureKind::BusyError, message)
     }
 
-    /// The action was cancelled or halted.
+    /// The action was cancelled or halted. The kind is `CancelledError`.
     #[must_use]
     pub fn cancelled() -> Self {
         Self::with_status(status::CANCELLED, FailureKind::CancelledError, "cancelled")

@@ -1,7 +1,7 @@
 //! The trait that an author implements.
 //!
-//! Owns the trait and its plain arguments. Every method has a default except manifest, open, tools, the type of the
-//! configuration, and `halt`. Read [`Toolbox`].
+//! Owns the trait and its plain arguments. An author states the type of the configuration and writes `manifest`, `open`, `tools` and
+//! `halt`; the other methods have defaults. Read [`Toolbox`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub trait Toolbox: Sized + Send + Sync + 'static {
     /// The manifest, usually [`manifest!`](crate::manifest).
     fn manifest() -> Manifest;
 
-    /// Threads, grace and log level of an instance.
+    /// Threads, time limits and log level of an instance.
     #[must_use]
     fn options() -> Options {
         Options::default()
@@ -95,8 +95,8 @@ pub trait Toolbox: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Brings the hardware to rest in a process without an instance. Blocks until the command is sent. For async code:
-    /// `tokio::runtime::Builder::new_current_thread()`.
+    /// Brings the hardware to rest in a process without an instance. Blocks until the command is sent. No runtime is there: async code
+    /// needs its own, as from `tokio::runtime::Builder::new_current_thread()`.
     ///
     /// # Errors
     /// The hardware could not be reached.

@@ -32,14 +32,14 @@ pub(super) struct Limits {
 
 #[derive(Debug)]
 struct SentAnswer {
-    answer: Unproven,
+    answer: UnprovenAnswer,
     /// Whether the whole frame was written to the socket.
     is_written: bool,
 }
 
 /// An answer without an echo, and the number of its writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unproven {
+pub(super) struct UnprovenAnswer {
     /// The frame as last written.
     pub(super) text: Utf8Bytes,
     /// Number of writes so far; those of an error include those of the answer it replaced.
@@ -60,7 +60,7 @@ impl Delivery {
 
     /// Records an answer that is about to be written. Returns how many older ones were given up because of the
     /// bounds.
-    pub(super) fn writing(&mut self, mut answer: Unproven) -> u64 {
+    pub(super) fn writing(&mut self, mut answer: UnprovenAnswer) -> u64 {
         answer.writes = answer.writes.saturating_add(1);
         self.bytes += answer.text.len();
         self.on_the_way.push_back(SentAnswer {
@@ -102,7 +102,7 @@ impl Delivery {
     }
 
     /// Returns, in order, the answers that may not have arrived when the connection was lost, and forgets all.
-    pub(super) fn lost(&mut self) -> Vec<Unproven> {
+    pub(super) fn lost(&mut self) -> Vec<UnprovenAnswer> {
         self.bytes = 0;
         let echoes = self.echoes;
         let sent = self.on_the_way.drain(..);
@@ -135,8 +135,8 @@ mod tests {
         bytes: 100,
     };
 
-    fn answer(text: &str) -> Unproven {
-        Unproven {
+    fn answer(text: &str) -> UnprovenAnswer {
+        UnprovenAnswer {
             text: text.into(),
             writes: 0,
             is_error: false,

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tungstenite::Utf8Bytes;
 
-use super::delivery::{Delivery, Unproven};
+use super::delivery::{Delivery, UnprovenAnswer};
 use super::dial::Line;
 use super::handler::BusHandler;
 use super::resend;
@@ -45,7 +45,7 @@ pub(super) async fn hold(
     handler: &Arc<dyn BusHandler>,
     line: Line,
     outgoing: &mut Queues,
-    again: &mut VecDeque<Unproven>,
+    again: &mut VecDeque<UnprovenAnswer>,
     tracker: &TaskTracker,
     shutdown: &CancellationToken,
 ) -> ConnectionEnd {
@@ -190,7 +190,7 @@ impl Writer<'_> {
     async fn run(
         &mut self,
         outgoing: &mut Queues,
-        again: &mut VecDeque<Unproven>,
+        again: &mut VecDeque<UnprovenAnswer>,
         sent_again: &CancellationToken,
         mut pongs: mpsc::Receiver<Bytes>,
         shutdown: &CancellationToken,
@@ -224,7 +224,7 @@ impl Writer<'_> {
         }
     }
 
-    async fn send_again(&mut self, again: &mut VecDeque<Unproven>) -> io::Result<()> {
+    async fn send_again(&mut self, again: &mut VecDeque<UnprovenAnswer>) -> io::Result<()> {
         if !again.is_empty() {
             tracing::warn!(
                 answers = again.len(),
@@ -257,7 +257,7 @@ impl Writer<'_> {
                 if let (OutgoingKind::UrgentAnswer, Some(own)) = (message.kind, &self.shared.config.own) {
                     own.sends_urgent(&message.text);
                 }
-                self.put_answer(Unproven {
+                self.put_answer(UnprovenAnswer {
                     text: message.text,
                     writes: 0,
                     is_error: false,
@@ -277,7 +277,7 @@ impl Writer<'_> {
         }
     }
 
-    fn put_answer(&mut self, answer: Unproven) {
+    fn put_answer(&mut self, answer: UnprovenAnswer) {
         frame::encode(
             &mut self.out,
             OpCode::Data(Data::Text),

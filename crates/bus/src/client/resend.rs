@@ -5,14 +5,18 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tungstenite::Utf8Bytes;
 
-use super::delivery::{MAX_WRITES, Unproven};
+use super::delivery::{MAX_WRITES, UnprovenAnswer};
 use super::handler::BusHandler;
 use crate::envelope::Envelope;
 use crate::message::OWN_KEY;
 
 /// Returns the frame to write for an answer that was lost `answer.writes` times, or none if the answer is given up.
 /// No frame is longer than `longest` bytes: the bus would close the connection.
-pub(super) fn next(answer: Unproven, handler: &dyn BusHandler, longest: usize) -> Option<Unproven> {
+pub(super) fn next(
+    answer: UnprovenAnswer,
+    handler: &dyn BusHandler,
+    longest: usize,
+) -> Option<UnprovenAnswer> {
     let fits = |text: &String| text.len() <= longest;
     let writes = answer.writes;
     let most = if answer.is_error {
@@ -23,7 +27,7 @@ pub(super) fn next(answer: Unproven, handler: &dyn BusHandler, longest: usize) -
     if writes < most
         && let Some(text) = marked(&answer.text, writes).filter(fits)
     {
-        return Some(Unproven {
+        return Some(UnprovenAnswer {
             text: text.into(),
             ..answer
         });
@@ -45,7 +49,7 @@ pub(super) fn next(answer: Unproven, handler: &dyn BusHandler, longest: usize) -
         sent = error.is_some(),
         "replaced an answer with an error"
     );
-    Some(Unproven {
+    Some(UnprovenAnswer {
         text: error?.into(),
         writes,
         is_error: true,

@@ -103,7 +103,7 @@ pub(super) async fn attend(
     };
     let last = tokio::select! {
         () = outbox.gone.cancelled() => None,
-        () = shutdown.cancelled() => Some(close(1001, "the bus ends")),
+        () = shutdown.cancelled() => Some(close(1001, "the bus is shutting down")),
         last = reader.run(reading) => last,
     };
     hub.leave(&outbox);

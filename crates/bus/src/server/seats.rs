@@ -32,13 +32,13 @@ pub(super) struct Seats {
 #[derive(Default)]
 struct Table {
     next: u64,
-    taken: BTreeMap<u64, Arc<Seated>>,
+    taken: BTreeMap<u64, Arc<SeatedClient>>,
     ended: u64,
     warned_at: Option<Instant>,
 }
 
 /// What is known of a client.
-struct Seated {
+struct SeatedClient {
     from: IpAddr,
     /// [`HANDSHAKE`], [`SILENT`], or the number of its last message.
     last_message: AtomicU64,
@@ -58,7 +58,7 @@ const FIRST: u64 = 2;
 /// The place of a client; it becomes free when this is dropped, which has to be after the socket.
 pub(super) struct Seat {
     number: u64,
-    seated: Arc<Seated>,
+    seated: Arc<SeatedClient>,
     seats: Arc<Seats>,
 }
 
@@ -100,7 +100,7 @@ impl Seats {
     }
 
     /// A place, or the client that was ended for it.
-    fn seat(self: &Arc<Self>, from: IpAddr) -> Result<Seat, Arc<Seated>> {
+    fn seat(self: &Arc<Self>, from: IpAddr) -> Result<Seat, Arc<SeatedClient>> {
         let mut table = self.table.lock();
         // Programs on this machine share an address.
         let bounded = (!from.is_loopback()).then_some(from);
@@ -121,7 +121,7 @@ impl Seats {
         }
         let number = table.next;
         table.next += 1;
-        let seated = Arc::new(Seated {
+        let seated = Arc::new(SeatedClient {
             from,
             last_message: AtomicU64::new(HANDSHAKE),
             gone: CancellationToken::new(),
@@ -136,7 +136,7 @@ impl Seats {
     }
 
     /// Ends the client that is missed least; `of` is an address if only its clients count.
-    fn end(&self, table: &mut Table, of: Option<IpAddr>) -> Option<Arc<Seated>> {
+    fn end(&self, table: &mut Table, of: Option<IpAddr>) -> Option<Arc<SeatedClient>> {
         let concerned = table
             .taken
             .values()

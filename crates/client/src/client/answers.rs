@@ -27,12 +27,12 @@ impl Client {
     /// # Errors
     /// [`ClientError::NotSent`], [`ClientError::TooLarge`], [`ClientError::Unwritable`]: nothing was sent.
     pub fn answer(&self, request: &Request, answer: &impl Serialize) -> Result<(), ClientError> {
-        let text = self.written(request, &format!("{}.response", request.topic()), answer)?;
+        let text = self.write_reply(request, &format!("{}.response", request.topic()), answer)?;
         self.deliver(text)
     }
 
-    /// Sends a message in a context of the caller's, in which nothing is changed: one that was asked for earlier, by another client.
-    /// If the bus is away, the message is sent when the bus is back.
+    /// Sends a message with exactly this context, such as that of an earlier request by another client: nothing in it is replaced by
+    /// what names this client. If the bus is away, the message is sent when the bus is back.
     ///
     /// # Errors
     /// [`ClientError::NotSent`], [`ClientError::TooLarge`]: nothing was sent.
@@ -72,12 +72,13 @@ impl Client {
         })
     }
 
-    /// Sends a message to the sender of a request, in its context.
+    /// Sends a message to the sender of a request, in its context. Unlike an answer it is dropped if the bus is
+    /// away or too many messages wait for it.
     ///
     /// # Errors
     /// [`ClientError::NotSent`], [`ClientError::Unwritable`]: nothing was sent.
     pub fn reply(&self, request: &Request, topic: &str, data: &impl Serialize) -> Result<(), ClientError> {
-        let text = self.written(request, topic, data)?;
+        let text = self.write_reply(request, topic, data)?;
         if self.0.bus.notify(text) {
             return Ok(());
         }
@@ -85,8 +86,16 @@ impl Client {
         Err(ClientError::NotSent { url })
     }
 
-    /// Returns the text of a message to the sender of a request.
-    fn written(&self, request: &Request, topic: &str, data: &impl Serialize) -> Result<String, ClientError> {
+    /// Returns the text of a message to the sender of a request, in its context.
+    ///
+    /// # Errors
+    /// [`ClientError::Unwritable`]: the data is not a JSON object.
+    fn write_reply(
+        &self,
+        request: &Request,
+        topic: &str,
+        data: &impl Serialize,
+    ) -> Result<String, ClientError> {
         let unwritable = |cause| ClientError::Unwritable {
             topic: "an answer",
             cause,

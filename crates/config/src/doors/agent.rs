@@ -201,7 +201,7 @@ fn headers<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String
     };
     checked(
         from,
-        "an object of header names and texts",
+        "an object of header names and strings",
         |headers: BTreeMap<String, String>| headers.iter().all(good).then_some(headers),
     )
 }

@@ -11,9 +11,9 @@ use crate::reader::Reader;
 /// `sign_in`, read and complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignIn {
-    /// The issuer of the tokens, as its own metadata write it.
+    /// The issuer of the tokens, exactly as its own metadata has it.
     pub issuer: String,
-    /// The URL under which clients reach the door. A token has to be made for it, letter by letter.
+    /// The URL under which clients reach the door. Tokens have to name it as their audience, character by character.
     pub public_url: String,
     /// Whom the owner lets in. The first entry that matches a token decides.
     pub allow: Vec<Allowed>,
@@ -30,7 +30,7 @@ pub struct Allowed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// For whom such a token counts. `service.policy` decides on calls for this principal beside those for the door.
-    #[serde(deserialize_with = "named", serialize_with = "shown")]
+    #[serde(deserialize_with = "principal", serialize_with = "write_principal")]
     pub principal: Principal,
 }
 
@@ -57,7 +57,8 @@ struct SignInKeys {
 }
 
 impl SignIn {
-    /// Reads the key `sign_in` of a door. `None` without an issuer.
+    /// Reads the key `sign_in` of a door; `None` if it is not complete. Of `issuer` and `public_url`, one without the other is reported
+    /// as an error.
     pub(super) fn read(reader: &mut Reader<'_>, door: &'static str) -> Option<Self> {
         let path = at(&[door, "sign_in"]);
         let written = reader.closed(&path, SignInKeys::default());
@@ -83,7 +84,8 @@ impl SignIn {
     }
 }
 
-/// A URL with https, or with http on this machine, without user, query and fragment.
+/// Whether a text is a URL with https, or with http on this machine, and without user, query and fragment: what is sent there can be
+/// read by nobody on the way, and the URL holds no secret.
 fn is_protected(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| {
         let is_here = match url.host() {
@@ -98,7 +100,7 @@ fn is_protected(text: &str) -> bool {
     })
 }
 
-fn protected<'de, D: Deserializer<'de>>(from: D, what: &str) -> Result<Option<String>, D::Error> {
+fn protected_url<'de, D: Deserializer<'de>>(from: D, what: &str) -> Result<Option<String>, D::Error> {
     let accepted = format!("{what}: https://... (http:// on this machine alone), without a query");
     checked(from, accepted, |text: Option<String>| match text {
         None => Some(None),
@@ -107,18 +109,15 @@ fn protected<'de, D: Deserializer<'de>>(from: D, what: &str) -> Result<Option<St
 }
 
 fn issuer<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    protected(
-        from,
-        "the URL of an issuer, letter by letter as its metadata have it",
-    )
+    protected_url(from, "the URL of an issuer, exactly as its metadata has it")
 }
 
 fn public_url<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    protected(from, "the URL under which clients reach the door")
+    protected_url(from, "the URL under which clients reach the door")
 }
 
 fn allow<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Allowed>, D::Error> {
-    let accepted = "a list of objects {subject, client, principal} with at least one of `subject` and `client`, each a text, and \
+    let accepted = "a list of objects {subject, client, principal} with at least one of `subject` and `client`, each a string, and \
                     a `principal` with a name, such as door:ada";
     checked(from, accepted, |entries: Vec<Allowed>| {
         let whole = |text: &Option<String>| text.as_deref().is_none_or(|text| trimmed(text).is_some());
@@ -131,7 +130,7 @@ fn allow<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Allowed>, D::Error> {
     })
 }
 
-fn named<'de, D: Deserializer<'de>>(from: D) -> Result<Principal, D::Error> {
+fn principal<'de, D: Deserializer<'de>>(from: D) -> Result<Principal, D::Error> {
     checked(
         from,
         "a principal with a name, such as door:ada",
@@ -139,6 +138,6 @@ fn named<'de, D: Deserializer<'de>>(from: D) -> Result<Principal, D::Error> {
     )
 }
 
-fn shown<S: Serializer>(principal: &Principal, to: S) -> Result<S::Ok, S::Error> {
+fn write_principal<S: Serializer>(principal: &Principal, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(principal)
 }

@@ -202,7 +202,7 @@ fn speech<T: Serialize + DeserializeOwned>(reader: &mut Reader<'_>, service: &'s
 }
 
 fn name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    checked(from, "a text", |text: Option<String>| match text {
+    checked(from, "a string", |text: Option<String>| match text {
         Some(text) => trimmed(&text).map(Some),
         None => Some(None),
     })

@@ -34,13 +34,13 @@ pub(super) fn command<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Strin
 }
 
 pub(super) fn args<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    checked(from, "a list of texts", |words: Vec<String>| {
+    checked(from, "a list of strings", |words: Vec<String>| {
         words.iter().all(|word| !word.contains('\0')).then_some(words)
     })
 }
 
 pub(super) fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
-    let accepted = "an object of variable names and texts";
+    let accepted = "an object of variable names and strings";
     let good = |(name, text): (&String, &String)| {
         !name.is_empty() && !name.contains(['=', '\0']) && !text.contains('\0')
     };
@@ -50,7 +50,7 @@ pub(super) fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<S
 }
 
 pub(super) fn headers<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
-    let accepted = "an object of header names and texts in ASCII";
+    let accepted = "an object of header names and strings in ASCII";
     let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     let good = |(name, text): (&String, &String)| {
         let visible = text.bytes().all(|b| b == b' ' || b.is_ascii_graphic());
@@ -120,5 +120,5 @@ pub(super) fn effects<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<Str
 }
 
 pub(super) fn description<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    checked(from, "a text", |text: Option<String>| Some(text))
+    checked(from, "a string", |text: Option<String>| Some(text))
 }

@@ -150,7 +150,7 @@ fn a_wrong_key_of_a_door_is_explained() {
         ),
         (
             json!({"mcp": {"http_hosts": [" "]}}),
-            "doors.mcp.http_hosts: found a list, expected a list of texts",
+            "doors.mcp.http_hosts: found a list, expected a list of strings",
         ),
         (
             json!({"voice": {"interrupt": "stop"}}),
@@ -186,11 +186,11 @@ fn a_wrong_key_of_a_door_is_explained() {
         ),
         (
             json!({"agent": {"key_env": "sk-123"}}),
-            "doors.agent.key_env: found a text, expected the name of an environment variable",
+            "doors.agent.key_env: found a string, expected the name of an environment variable",
         ),
         (
             json!({"agent": {"headers": {"x y": "z"}}}),
-            "doors.agent.headers: found an object, expected an object of header names and texts",
+            "doors.agent.headers: found an object, expected an object of header names and strings",
         ),
         (
             json!({"agent": {"calls": "both"}}),

@@ -63,23 +63,23 @@ fn a_wrong_mount_costs_itself_and_is_explained() {
         (json!(5), found("", "found a number, expected an object")),
         (
             json!("https://u:p-secret@h"),
-            found("", "found a text, expected an object"),
+            found("", "found a string, expected an object"),
         ),
         (
             json!({"url": "h?key=q-secret"}),
-            found(".url", "found a text, expected a URL"),
+            found(".url", "found a string, expected a URL"),
         ),
         (
             json!({"url": "http://h", "headers": "Bearer h-secret"}),
-            found(".headers", "found a text, expected an object"),
+            found(".headers", "found a string, expected an object"),
         ),
         (
             json!({"command": "a", "env": "A=e-secret"}),
-            found(".env", "found a text, expected an object"),
+            found(".env", "found a string, expected an object"),
         ),
         (
             json!({"url": "http://h", "bearer_env": "t-secret"}),
-            found(".bearer_env", "found a text, expected the name of a variable"),
+            found(".bearer_env", "found a string, expected the name of a variable"),
         ),
         (
             json!({"type": "http"}),
@@ -102,7 +102,7 @@ fn a_wrong_mount_costs_itself_and_is_explained() {
         ),
         (
             json!({"url": "ftp://h"}),
-            found(".url", "found a text, expected a URL that starts with http://"),
+            found(".url", "found a string, expected a URL that starts with http://"),
         ),
         (
             json!({"url": "http://h", "transport": "sse"}),
@@ -147,7 +147,7 @@ fn a_wrong_mount_costs_itself_and_is_explained() {
         ),
         (
             json!({"url": "http://h", "bearer_env": "ab cd"}),
-            found(".bearer_env", "found a text, expected the name of a variable"),
+            found(".bearer_env", "found a string, expected the name of a variable"),
         ),
         (
             json!({"command": "a", "effects": {"x": "motion"}}),

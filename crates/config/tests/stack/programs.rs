@@ -108,7 +108,7 @@ fn a_wrong_entry_is_explained() {
         (
             program(json!({"args": "x"})),
             "programs.p.args",
-            "expected a list of texts",
+            "expected a list of strings",
         ),
         (
             program(json!({"env": {"A=B": "x"}})),

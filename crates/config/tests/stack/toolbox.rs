@@ -60,7 +60,7 @@ fn a_wrong_section_affects_only_its_toolbox() {
         (
             "box",
             json!({"env": {"A": 1}}),
-            ".box.env: found an object, expected an object of variable names and texts",
+            ".box.env: found an object, expected an object of variable names and strings",
         ),
         ("box", json!({"env": {"A=B": "1"}}), ".box.env: found an object"),
         (

@@ -258,7 +258,10 @@ async fn a_toolbox_may_refuse_to_be_resumed() {
         rig.toolbox.resumes(answer);
         let stop_id = stop(&rig).await;
         let error = rig.engine.resume("robot", &stop_id, "a test").await.unwrap_err();
-        assert_eq!(error.to_string(), format!("toolbox `robot` refuses: {expected}"));
+        assert_eq!(
+            error.to_string(),
+            format!("toolbox `robot` refuses to resume: {expected}")
+        );
         assert_eq!(rig.engine.latch("robot").unwrap().stop_id, stop_id);
     }
     let rig = rig();

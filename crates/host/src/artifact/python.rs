@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::artifact::greeter::Greeter;
 use crate::artifact::stage::Stage;
 pub use interpreter::{InstalledToolbox, Interpreter, script};
-use question::{Asker, Silent};
+use question::{Asker, ListingError};
 use section::PythonConfig;
 
 /// How long an interpreter has to list its toolboxes. Reading the metadata of 300 packages takes 1 s on a small board.
@@ -105,7 +105,7 @@ async fn look_at(candidates: Vec<PathBuf>, asker: &Asker<'_>) -> InterpreterSear
                 found
                     .passed_over
                     .push(format!("{}: {reason}", candidate.display()));
-                if matches!(reason, Silent::ThisTime(_)) {
+                if matches!(reason, ListingError::ThisTime(_)) {
                     return found;
                 }
             }

@@ -187,7 +187,7 @@ impl Stage {
                 _lock: locked,
             });
         }
-        Err("already has a thousand folders of this process".to_owned())
+        Err("already has 1000 folders of processes with the number of this one".to_owned())
     }
 }
 

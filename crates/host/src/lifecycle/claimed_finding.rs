@@ -9,7 +9,7 @@ use crate::artifact::scan::FailedFile;
 use crate::lifecycle::claims::Claimant;
 use crate::lifecycle::examine::{Broken, Finding};
 use crate::lifecycle::shared::Shared;
-use crate::lifecycle::swap::{Swapped, swap};
+use crate::lifecycle::swap::{SwapOutcome, swap};
 use schema::shorten_text;
 use section::ProgramConfig;
 
@@ -21,7 +21,7 @@ pub(crate) enum Offered {
     /// It was left alone.
     Same(String),
     /// It was opened, or failed to open.
-    Swapped(String, Result<Swapped, FailedFile>),
+    Swapped(String, Result<SwapOutcome, FailedFile>),
     /// It cannot be used. A working copy stays, unless another file or program has the id.
     Broken { keeps: Vec<String>, failed: FailedFile },
     /// Its section switches it off.

@@ -115,7 +115,10 @@ async fn greeted(manager: &Arc<Shared>, path: &Path, staged: &Staged) -> Result<
     let host = greeter.host(greeting_environment(manager, path), None);
     match greeting::learn(&staged.file, path, &host, greeter).await? {
         Introduction::One(manifest) => Ok(Code::Staged(staged.file.clone(), Arc::from(manifest))),
-        Introduction::Several(_) => Err(format!("{} says that it is several toolboxes", path.display())),
+        Introduction::Several(_) => Err(format!(
+            "{} says that it is several toolboxes; a plugin is one: build one file for each toolbox",
+            path.display()
+        )),
     }
 }
 

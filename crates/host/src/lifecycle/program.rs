@@ -28,7 +28,7 @@ use crate::transport::members::id_of;
 use section::ProgramConfig;
 
 /// The result of examining a program.
-enum Examined {
+enum Examination {
     One(Finding),
     Several(Arc<CommonProgram>),
 }
@@ -40,7 +40,7 @@ pub(crate) async fn offer(
     entry: &Arc<ProgramConfig>,
 ) -> Vec<Offered> {
     let finding = match examine(manager, entry).await {
-        Ok(Examined::Several(program)) => {
+        Ok(Examination::Several(program)) => {
             let before = manager
                 .copies()
                 .replace_program(&entry.name, Some(program.clone()));
@@ -48,7 +48,7 @@ pub(crate) async fn offer(
             drop(before);
             return offer_several(manager, claimant, &program).await;
         }
-        Ok(Examined::One(finding)) => {
+        Ok(Examination::One(finding)) => {
             let finding = match still(manager, entry, finding) {
                 Ok(finding) => compared(manager, finding).await,
                 broken => broken,
@@ -134,7 +134,7 @@ fn allowed_of(manager: &Shared, entry: &ProgramConfig, offers: &[Raw<Manifest>])
 }
 
 /// Decides what has to be done about an entry of the configuration. Opens nothing.
-async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Examined, Broken> {
+async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Examination, Broken> {
     let unknown = |reason: String| (None, reason);
     let looked = entry.clone();
     let found = manager.blocking(move || Executable::find(&looked)).await;
@@ -147,7 +147,7 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
         copies.of_program(&entry.name).find(|(_, slot)| is_live(slot))
     });
     if let Some(same) = live? {
-        return Ok(Examined::One(same));
+        return Ok(Examination::One(same));
     }
     // If the program can be only one toolbox, the section of that toolbox applies from the first start on.
     let (mut env, mut confine) = (entry.env.clone(), entry.confine.clone());
@@ -155,7 +155,7 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
         let config = manager.settings.configured(Some(&**entry), id);
         let config = config.map_err(|reason| (Some(id.to_owned()), reason))?.toolbox;
         if !config.enabled {
-            return Ok(Examined::One(Finding::Disabled(id.to_owned())));
+            return Ok(Examination::One(Finding::Disabled(id.to_owned())));
         }
         let allowed = check::allowed(executable.shown(), &executable.sha256, &config.allow_sha256);
         allowed.map_err(|error| (Some(id.to_owned()), error.to_string()))?;
@@ -166,7 +166,7 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
     let host = greeter.host(env, confine);
     let before = manager.copies().programs.get(&entry.name).cloned();
     if let Some(program) = before.filter(|program| program.is_same(&executable, &host)) {
-        return Ok(Examined::Several(program));
+        return Ok(Examination::Several(program));
     }
     let (sha256, fingerprint) = (executable.sha256.clone(), executable.fingerprint());
     let fingerprint = fingerprint.ok_or_else(|| unknown("it has no file".to_owned()))?;
@@ -191,7 +191,7 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
                 allow_sha256,
                 offers,
             };
-            return Ok(Examined::Several(CommonProgram::start(manager, examined)));
+            return Ok(Examination::Several(CommonProgram::start(manager, examined)));
         }
     };
     let path = file.path().to_owned();
@@ -201,5 +201,5 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
         sha256,
         fingerprint,
     };
-    judge(manager, source).map(Examined::One)
+    judge(manager, source).map(Examination::One)
 }

@@ -180,13 +180,13 @@ pub(crate) async fn rest(instance: &Hosted) -> bool {
 /// Passes events and requests of toolboxes on to the service, and handles `tools_changed`.
 pub(crate) struct Relay {
     services: Arc<dyn HostServices>,
-    changed: Mutex<Changed>,
+    changed: Mutex<ChangedCopies>,
     pub(crate) wake: Notify,
 }
 
 /// Copies whose tools changed.
 #[derive(Default)]
-struct Changed {
+struct ChangedCopies {
     /// The copies to ask for their tools, each with its newest `tools_changed` event.
     waiting: HashMap<Origin, Event>,
     /// The copies that are being asked. A copy is asked once at a time.
@@ -202,7 +202,7 @@ impl Relay {
     /// The copies to ask now. The caller reports each one to `listed` when it has been asked.
     pub(crate) fn take_changed(&self) -> Vec<(Origin, Event)> {
         let mut changed = self.changed.lock();
-        let Changed { waiting, asked } = &mut *changed;
+        let ChangedCopies { waiting, asked } = &mut *changed;
         waiting
             .extract_if(|origin, _| asked.insert(origin.clone()))
             .collect()

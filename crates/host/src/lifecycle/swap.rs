@@ -15,13 +15,13 @@ use crate::lifecycle::supervise::install;
 use crate::transport::hosted::Hosted;
 
 /// The result for a candidate.
-pub(crate) enum Swapped {
+pub(crate) enum SwapOutcome {
     Added(String),
     Replaced(String),
 }
 
 /// Makes a candidate the live copy.
-pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<Swapped, FailedFile> {
+pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<SwapOutcome, FailedFile> {
     let Candidate { source, config } = candidate;
     let (id, path) = (source.id().to_owned(), source.path.clone());
     let failed = |reason: String| FailedFile {
@@ -46,7 +46,7 @@ pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<
     let Some((serves, old, old_code)) = old else {
         let slot = open_first(manager, &id, &source, &config).await.map_err(failed)?;
         install(manager, slot);
-        return Ok(Swapped::Added(id));
+        return Ok(SwapOutcome::Added(id));
     };
     if !serves {
         // The old copy is closed already; if it died, its hardware is being brought to rest.
@@ -59,7 +59,7 @@ pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<
             failed(reason)
         })?;
         install(manager, slot);
-        return Ok(Swapped::Replaced(id));
+        return Ok(SwapOutcome::Replaced(id));
     }
     let may_close = old.may_close().await;
     may_close.map_err(|refusal| {
@@ -88,7 +88,7 @@ pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<
                 .spawn(async move { manager.retire(before.instance, manager.settings.drain).await });
         }
     }
-    Ok(Swapped::Replaced(id))
+    Ok(SwapOutcome::Replaced(id))
 }
 
 /// Opens the first copy of a toolbox. A stop that arrives meanwhile also holds this toolbox.

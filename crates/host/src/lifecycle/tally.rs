@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::artifact::scan::FailedFile;
 use crate::lifecycle::claimed_finding::Offered;
 use crate::lifecycle::status::{Off, ReloadReport};
-use crate::lifecycle::swap::Swapped;
+use crate::lifecycle::swap::SwapOutcome;
 
 /// The results of a reload so far.
 #[derive(Default)]
@@ -25,10 +25,10 @@ impl Tally {
     }
 
     /// Notes the result for a toolbox that was to be opened.
-    pub(crate) fn swapped(&mut self, result: Result<Swapped, FailedFile>) {
+    pub(crate) fn swapped(&mut self, result: Result<SwapOutcome, FailedFile>) {
         match result {
-            Ok(Swapped::Added(id)) => self.report.added.push(id),
-            Ok(Swapped::Replaced(id)) => self.report.replaced.push(id),
+            Ok(SwapOutcome::Added(id)) => self.report.added.push(id),
+            Ok(SwapOutcome::Replaced(id)) => self.report.replaced.push(id),
             Err(failed) => self.report.broken.push(failed),
         }
     }

@@ -119,7 +119,7 @@ pub(crate) fn spawn(command: Command, on_start: impl FnOnce(io::Result<Child>) +
     };
     if let Some(job) = refused {
         (job.on_start)(Err(io::Error::other(
-            "the thread that starts processes is not there",
+            "the thread that starts processes has ended or could not be started",
         )));
     }
 }

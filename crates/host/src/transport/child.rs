@@ -82,9 +82,11 @@ impl Hosted {
             Some(_) => Maker::Program,
             None => Maker::Plugin,
         };
-        let kept = keep(process, &manifest.id, open.config.clone(), |sockets| Served {
-            peer: Arc::new(Peer::new(&open, manifest.clone(), services, sockets)),
-            members: None,
+        let kept = keep(process, &manifest.id, open.config.clone(), |sockets| {
+            ProcessContent {
+                peer: Arc::new(Peer::new(&open, manifest.clone(), services, sockets)),
+                members: None,
+            }
         });
         let KeptProcess { peer, sockets, .. } = kept.await.map_err(|e| trouble(&e))?;
         // From here on, a drop of this value ends the process.
@@ -122,7 +124,7 @@ impl Hosted {
 }
 
 /// The content of a process: one toolbox; or several, and then the peer is for notices about all of them.
-pub(super) struct Served {
+pub(super) struct ProcessContent {
     pub(super) peer: Arc<Peer>,
     pub(super) members: Option<Arc<Members>>,
 }
@@ -145,7 +147,7 @@ pub(super) async fn keep(
     process: ProcessSettings,
     name: &str,
     config: String,
-    serve: impl FnOnce(Arc<Sockets>) -> Served,
+    serve: impl FnOnce(Arc<Sockets>) -> ProcessContent,
 ) -> std::io::Result<KeptProcess> {
     let program = Program {
         path: process.program.clone().into(),
@@ -166,7 +168,7 @@ pub(super) async fn keep(
     let started = StartedProcess::start(command).await?;
     let pid = started.child.id();
     let sockets = Arc::new(Sockets::new(pairs.data, pairs.control, name, pid)?);
-    let Served { peer, members } = serve(sockets.clone());
+    let ProcessContent { peer, members } = serve(sockets.clone());
     let keeping = Keeping {
         program,
         file: process.file,

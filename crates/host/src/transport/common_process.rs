@@ -11,7 +11,7 @@ use crate::contract::services::Open;
 use crate::contract::services::{HostServices, Limits};
 use crate::contract::tools::Maker;
 use crate::transport::child::{
-    ANSWERING, KeptProcess, ProcessSettings, Served, cannot_start, end, greeted, keep, opening,
+    ANSWERING, KeptProcess, ProcessContent, ProcessSettings, cannot_start, end, greeted, keep, opening,
 };
 use crate::transport::hosted::Hosted;
 use crate::transport::members::Members;
@@ -67,7 +67,7 @@ impl CommonProcess {
             ..Manifest::default()
         });
         let (hello, stop) = (process.hello, process.stop.clone());
-        let kept = keep(process, name, open.config.clone(), |sockets| Served {
+        let kept = keep(process, name, open.config.clone(), |sockets| ProcessContent {
             peer: Arc::new(Peer::new(&open, manifest, services, sockets.clone())),
             members: Some(Members::new(sockets)),
         });

@@ -164,7 +164,10 @@ pub async fn greet(path: &Path, shown: &Path, greeter: &Greeter) -> Result<Manif
     let host = greeter.host(greeter.env.clone(), None);
     match learn(&file, shown, &host, greeter).await? {
         Introduction::One(manifest) => Ok(*manifest),
-        Introduction::Several(_) => Err(format!("{} is several toolboxes", shown.display())),
+        Introduction::Several(_) => Err(format!(
+            "{} says that it is several toolboxes; a plugin is one: build one file for each toolbox",
+            shown.display()
+        )),
     }
 }
 

@@ -268,7 +268,7 @@ impl Peer {
             }));
         }
         if state.runs.contains_key(&run) {
-            let text = format!("run {run} is under way; a run id is used once");
+            let text = format!("run id {run} is already in use by a run that has not ended");
             return failed(Failure::new(FailureKind::InternalError, text));
         }
         if full || state.runs.len() >= self.limits.max_queued {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Run;
 use crate::answer::{Answer, ModelCall};
 use crate::batch::{Claim, batches};
-use crate::budget::{Charge, Used, Verdict};
+use crate::budget::{Charge, Usage, Verdict};
 use crate::end::{End, Spent};
 use crate::hands::{CallResult, planned, waves};
 use crate::news::News;
@@ -56,7 +56,7 @@ impl Ready {
 
 /// The calls of an answer that should be made, and the tool whose call was refused: no later call is made.
 #[derive(Default)]
-struct Prepared {
+struct PreparedCalls {
     ready: Vec<Ready>,
     refused: Option<String>,
 }
@@ -102,10 +102,10 @@ impl Run<'_> {
 
     /// Refuses calls that cannot be made, carries out the agent's own tools, and plans the rest. Calls after a refused one are not
     /// made, because the model meant them to follow it.
-    async fn prepare(&mut self, answer: &Answer, lines: &mut [record::Call]) -> (Prepared, Option<End>) {
+    async fn prepare(&mut self, answer: &Answer, lines: &mut [record::Call]) -> (PreparedCalls, Option<End>) {
         let budgets = self.settings.budgets();
         let most = usize::try_from(budgets.calls_at_once).unwrap_or(usize::MAX);
-        let mut prepared = Prepared::default();
+        let mut prepared = PreparedCalls::default();
         for (at, asked) in answer.calls.iter().enumerate() {
             if let Some(before) = at.checked_sub(1).map(|before| &lines[before])
                 && before.status == Status::Refused
@@ -277,7 +277,7 @@ impl Run<'_> {
     }
 
     /// Whether a call may be made now, given what is used. If it may, its amount is added to `used`.
-    async fn permitted(&self, call: &Ready, used: &mut Used) -> Verdict {
+    async fn permitted(&self, call: &Ready, used: &mut Usage) -> Verdict {
         if call.tool.effect != Effect::Motion || self.settings.dry_run {
             return Verdict::Go;
         }

@@ -15,7 +15,7 @@ use crate::call::{call, call_id};
 use crate::claim::{Claim, ClaimError};
 use crate::dialect::{Meaning, Target, VoiceCall};
 use crate::kind::kind_of;
-use crate::ledger::{CallKey, How, Kind, Saying, Verdict};
+use crate::ledger::{CallKey, Kind, MessageForm, OutcomeMessage, Verdict};
 use crate::outcome::Outcome;
 use crate::socket::Socket;
 
@@ -26,7 +26,7 @@ enum RequestedCall {
     /// The call does not run, or its end is not waited for.
     Ended(CallKey, Outcome),
     /// The call ran before, and its outcome is sent again.
-    Told(Box<Saying>),
+    Told(Box<OutcomeMessage>),
 }
 
 impl Chat {
@@ -46,7 +46,7 @@ impl Chat {
                 return Ok(true);
             }
         };
-        let mut sayings = Vec::new();
+        let mut messages = Vec::new();
         // All calls of a frame are recorded before the first one is answered, because an answer says whether it is the last one.
         let mut ended = Vec::new();
         for heard in self.line.dialect.parse(&frame) {
@@ -67,14 +67,14 @@ impl Chat {
             match self.begin_call(call) {
                 RequestedCall::Runs => {}
                 RequestedCall::Ended(key, outcome) => ended.push((key, outcome)),
-                RequestedCall::Told(saying) => sayings.push(*saying),
+                RequestedCall::Told(message) => messages.push(*message),
             }
         }
         for (key, outcome) in ended {
-            sayings.extend(self.ledger.ended(&key, outcome, true));
+            messages.extend(self.ledger.ended(&key, outcome, true));
         }
-        self.ledger.find_last(&mut sayings);
-        Ok(self.send_sayings(&sayings, socket))
+        self.ledger.find_last(&mut messages);
+        Ok(self.send_messages(&messages, socket))
     }
 
     /// Handles everything but calls.
@@ -155,7 +155,7 @@ impl Chat {
                 tracing::debug!(tool = name, "a call came again, and does not run again");
                 return RequestedCall::Runs;
             }
-            Verdict::Again(saying) => return RequestedCall::Told(saying),
+            Verdict::Again(message) => return RequestedCall::Told(message),
             Verdict::StopUnheard(key, outcome) => {
                 self.stop_unheard(stop, tool.as_deref());
                 return RequestedCall::Ended(key, outcome);
@@ -225,15 +225,15 @@ impl Chat {
     }
 
     /// Returns the calls that are announced now. From now on the voice can ask for them, as long as its socket is open.
-    pub(super) fn announced(&mut self) -> Vec<Saying> {
+    pub(super) fn announced(&mut self) -> Vec<OutcomeMessage> {
         let mut announced = self.ledger.announced(Instant::now());
-        for saying in &mut announced {
+        for message in &mut announced {
             let key = CallKey {
                 chat: self.ledger.chat().to_owned(),
-                id: saying.asked.id.clone(),
+                id: message.asked.id.clone(),
             };
             if let Some(call) = self.under_way.get(&key).filter(|call| self.handles.keep(call)) {
-                saying.outcome = Outcome::goes_on(&saying.asked.name, Some(call));
+                message.outcome = Outcome::goes_on(&message.asked.name, Some(call));
             }
         }
         announced
@@ -272,22 +272,22 @@ impl Chat {
         };
         self.under_way.remove(&key);
         match (self.ledger.ended(&key, outcome, socket.is_some()), socket) {
-            (Some(saying), Some(socket)) => self.send_sayings(&[saying], socket),
+            (Some(message), Some(socket)) => self.send_messages(&[message], socket),
             _ => true,
         }
     }
 
     /// Sends what is due, and lets the voice speak about it when it may. Returns `false` if nothing can be sent any more.
-    pub(super) fn send_sayings(&mut self, sayings: &[Saying], socket: &Socket) -> bool {
-        for Saying { asked, outcome, how } in sayings {
+    pub(super) fn send_messages(&mut self, messages: &[OutcomeMessage], socket: &Socket) -> bool {
+        for OutcomeMessage { asked, outcome, how } in messages {
             let frames = match how {
-                How::Answer { .. } => self.line.dialect.answer(asked, outcome),
-                How::Report => self.line.dialect.report(asked, outcome),
+                MessageForm::Answer { .. } => self.line.dialect.answer(asked, outcome),
+                MessageForm::Report => self.line.dialect.report(asked, outcome),
             };
             if !frames.into_iter().all(|frame| socket.send_text(frame)) {
                 return false;
             }
-            if *how != (How::Answer { is_last: false }) {
+            if *how != (MessageForm::Answer { is_last: false }) {
                 self.floor.want();
             }
         }

@@ -40,7 +40,7 @@ impl Page {
             is_of_web && is_plain && page.as_str().len() <= LONGEST_PAGE
         });
         page.map(Self).ok_or_else(|| {
-            format!("the issuer names a page that is not opened: expected https, without a user, of at most {LONGEST_PAGE} bytes")
+            format!("the issuer's page for signing in is refused: expected an http or https URL without a user name, of at most {LONGEST_PAGE} bytes")
         })
     }
 
@@ -87,7 +87,9 @@ pub(super) fn read_code(code: &str) -> Result<&str, String> {
     let is_typed = code.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
     let is_code = is_typed && !code.trim().is_empty() && code.len() <= LONGEST_CODE;
     is_code.then_some(code).ok_or_else(|| {
-        format!("the issuer gives a code that is not shown: expected at most {LONGEST_CODE} printable characters of ASCII")
+        format!(
+            "the issuer's device code is refused: expected at most {LONGEST_CODE} printable ASCII characters"
+        )
     })
 }
 

@@ -229,14 +229,14 @@ fn bit(number: u8) -> u32 {
 }
 
 /// An event with its arguments packed little-endian without gaps.
-struct Packed {
+struct PackedEvent {
     data: EVENT_DATA,
     length: usize,
 }
 
 /// An event of the autopilot for every receiver, with the same external and internal level.
-fn event(name: &str, level: u8) -> Packed {
-    Packed {
+fn event(name: &str, level: u8) -> PackedEvent {
+    PackedEvent {
         data: EVENT_DATA {
             id: u32::from(AUTOPILOT) << 24 | sub_id(name),
             log_levels: level << 4 | level,
@@ -246,7 +246,7 @@ fn event(name: &str, level: u8) -> Packed {
     }
 }
 
-impl Packed {
+impl PackedEvent {
     fn with(mut self, argument: &[u8]) -> Self {
         let end = self.length + argument.len();
         self.data.arguments[self.length..end].copy_from_slice(argument);

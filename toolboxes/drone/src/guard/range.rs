@@ -65,7 +65,7 @@ fn inner(bound: f64, round: fn(f64) -> f64) -> f64 {
 
 /// A number that was clamped.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Adjusted {
+pub(crate) struct Adjustment {
     arg: String,
     /// What was asked for.
     asked: f64,
@@ -73,7 +73,7 @@ pub(crate) struct Adjusted {
     used: f64,
 }
 
-impl Adjusted {
+impl Adjustment {
     pub(crate) fn arg(&self) -> &str {
         &self.arg
     }
@@ -89,7 +89,7 @@ impl Range {
     ///
     /// # Errors
     /// It is not finite, or outside a range that rejects.
-    pub(crate) fn apply(&self, value: f64, adjusted: &mut Vec<Adjusted>) -> Result<f64, Refusal> {
+    pub(crate) fn apply(&self, value: f64, adjusted: &mut Vec<Adjustment>) -> Result<f64, Refusal> {
         if !value.is_finite() {
             return refuse("not_finite", format!("{}: expected a finite number", self.arg));
         }
@@ -112,7 +112,7 @@ impl Range {
             return refuse("out_of_range", expected());
         }
         let used = value.clamp(self.min, self.max);
-        adjusted.push(Adjusted {
+        adjusted.push(Adjustment {
             arg: self.arg.to_string(),
             asked: value,
             used,

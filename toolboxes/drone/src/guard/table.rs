@@ -7,7 +7,7 @@ use std::time::Duration;
 use ovos_toolbox_sdk::prelude::Effect;
 
 use super::range::{HEIGHT, Range};
-use super::{Adjusted, Facts, Health, Landed, Limits, Mode, Refusal, Treatment, refuse};
+use super::{Adjustment, Facts, Health, Landed, Limits, Mode, Refusal, Treatment, refuse};
 
 /// A precondition of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,7 +260,12 @@ impl Row {
     ///
     /// # Errors
     /// It is not finite, or outside a range that refuses.
-    pub(crate) fn number(&self, arg: &str, value: f64, adjusted: &mut Vec<Adjusted>) -> Result<f64, Refusal> {
+    pub(crate) fn number(
+        &self,
+        arg: &str,
+        value: f64,
+        adjusted: &mut Vec<Adjustment>,
+    ) -> Result<f64, Refusal> {
         match self.ranges.iter().find(|range| range.arg == arg) {
             Some(range) => range.apply(value, adjusted),
             None if value.is_finite() => Ok(value),

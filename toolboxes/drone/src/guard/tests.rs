@@ -5,7 +5,7 @@ mod numbers;
 mod ways;
 
 use super::fence::Fence;
-use super::range::Adjusted;
+use super::range::Adjustment;
 use super::*;
 use crate::geo::Origin;
 

@@ -7,7 +7,7 @@ use ovos_toolbox_sdk::prelude::*;
 use super::arguments::NoArgs;
 use crate::answer::{Outcome, Reply};
 use crate::guard::{self, Health, Leg, Mode, Pace, Refusal, Row, refuse};
-use crate::vehicle::{Braked, Call, Command, Telemetry};
+use crate::vehicle::{BrakeOutcome, Call, Command, Telemetry};
 
 /// A vehicle that comes to rest lower than this below the requested height has not finished its take-off, metres. PX4
 /// ends a take-off 0.8 m below its height.
@@ -295,13 +295,13 @@ fn came_home(landed: &Telemetry, launch: Option<(f64, f64)>, down: Reply) -> Out
 /// For callers without a service; the service itself stops the toolbox for this tool.
 pub(crate) async fn emergency_brake(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     match call.vehicle.brake(true, &call.id) {
-        Braked::Nothing(why) => Ok(Reply::done(format!("nothing to stop: {why}"))),
-        Braked::Foreign(taken) => refuse(taken.code(), taken.how),
-        Braked::Unreachable(why) => refuse("link_down", why),
-        Braked::Sent(_, acknowledgement) => match acknowledgement.await {
+        BrakeOutcome::Nothing(why) => Ok(Reply::done(format!("nothing to stop: {why}"))),
+        BrakeOutcome::Foreign(taken) => refuse(taken.code(), taken.how),
+        BrakeOutcome::Unreachable(why) => refuse("link_down", why),
+        BrakeOutcome::Sent(_, acknowledgement) => match acknowledgement.await {
             Ok(Ok(())) => Ok(Reply::done("the vehicle has acknowledged the brake")),
             Ok(Err(why)) => refuse("unconfirmed", why),
-            Err(_) => refuse("closed", "the toolbox closes"),
+            Err(_) => refuse("closed", "the toolbox is closing"),
         },
     }
 }

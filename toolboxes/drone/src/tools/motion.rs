@@ -6,7 +6,7 @@ use ovos_toolbox_sdk::prelude::*;
 
 use crate::answer::{Outcome, Reply};
 use crate::geo::{Ned, compass_deg, distance, from_body, wrap_deg};
-use crate::guard::{self, Adjusted, Leg, Mode, Pace, Pose, Refusal, Row, refuse, whole};
+use crate::guard::{self, Adjustment, Leg, Mode, Pace, Pose, Refusal, Row, refuse, whole};
 use crate::scene::Side;
 use crate::vehicle::{Call, Command, Flying, Target};
 
@@ -209,7 +209,7 @@ async fn by(call: &Call, flying: &Flying<'_>, body: Ned) -> Result<(f64, f64), R
 }
 
 async fn sideways(call: &Call, row: &Row, args: MoveArgs, unit: Ned, word: &str) -> Outcome {
-    let mut adjusted: Vec<Adjusted> = Vec::new();
+    let mut adjusted: Vec<Adjustment> = Vec::new();
     let metres = row.number("cm", args.cm, &mut adjusted)? / 100.0;
     if unit[2] > 0.0
         && let Some(clearance) = call

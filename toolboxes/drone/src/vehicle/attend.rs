@@ -16,13 +16,13 @@ const WELL: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A call that needs a vehicle, until it is dropped.
-pub(crate) struct Attended {
+pub(crate) struct Attendance {
     vehicle: Arc<Vehicle>,
     /// Whether the vehicle was asleep.
     pub(crate) woken: bool,
 }
 
-impl Drop for Attended {
+impl Drop for Attendance {
     fn drop(&mut self) {
         self.vehicle.attention.0.send_modify(|needed| {
             needed.calls -= 1;
@@ -33,7 +33,7 @@ impl Drop for Attended {
 
 impl Vehicle {
     /// Keeps the vehicle connected, and connects it if it was asleep.
-    pub(crate) fn attend(self: &Arc<Self>) -> Attended {
+    pub(crate) fn attend(self: &Arc<Self>) -> Attendance {
         let mut woken = false;
         self.attention.0.send_modify(|needed| {
             needed.calls += 1;
@@ -42,7 +42,7 @@ impl Vehicle {
         if woken {
             self.set_link(Link::Connecting("the simulator is starting".to_string()));
         }
-        Attended {
+        Attendance {
             vehicle: Arc::clone(self),
             woken,
         }

@@ -40,7 +40,7 @@ const SWING: Duration = Duration::from_secs(5);
 const UNSTABLE_MPS: f64 = 1.5;
 
 /// The immediate result of a brake.
-pub(crate) enum Braked {
+pub(crate) enum BrakeOutcome {
     /// Nothing moves, or the vehicle is not ours to stop.
     Nothing(&'static str),
     /// Another party has taken over: nothing was sent.
@@ -55,19 +55,19 @@ impl Vehicle {
     /// Ends every motion call and sends the commands that bring the vehicle to rest. Returns at once.
     ///
     /// `asked_by` is a call's id or another origin, for the run log.
-    pub(crate) fn brake(self: &Arc<Self>, emergency: bool, asked_by: &str) -> Braked {
+    pub(crate) fn brake(self: &Arc<Self>, emergency: bool, asked_by: &str) -> BrakeOutcome {
         let braked = self.begin_brake(emergency);
         let (number, why) = match &braked {
-            Braked::Sent(number, _) => (Some(*number), None),
-            Braked::Nothing(why) => (None, Some(*why)),
-            Braked::Unreachable(why) => (None, Some(why.as_str())),
-            Braked::Foreign(taken) => (None, Some(taken.how.as_str())),
+            BrakeOutcome::Sent(number, _) => (Some(*number), None),
+            BrakeOutcome::Nothing(why) => (None, Some(*why)),
+            BrakeOutcome::Unreachable(why) => (None, Some(why.as_str())),
+            BrakeOutcome::Foreign(taken) => (None, Some(taken.how.as_str())),
         };
         self.record_brake(emergency, asked_by, number, why);
         braked
     }
 
-    fn begin_brake(self: &Arc<Self>, emergency: bool) -> Braked {
+    fn begin_brake(self: &Arc<Self>, emergency: bool) -> BrakeOutcome {
         let telemetry = self.telemetry();
         let (flight, brake, open) = {
             let mut control = lock(&self.control);
@@ -77,22 +77,22 @@ impl Vehicle {
             if let Some(taken) = control.overridden()
                 && (!emergency || echo)
             {
-                return Braked::Foreign(taken.clone());
+                return BrakeOutcome::Foreign(taken.clone());
             }
             control.withdraw(&EndReason::Halted, emergency && !landing);
             if landing {
-                return Braked::Nothing("it is already being brought to safety");
+                return BrakeOutcome::Nothing("it is already being brought to safety");
             }
             if matches!(
                 *self.link.borrow(),
                 super::link_state::Link::Untrusted(_) | super::link_state::Link::Missing(_)
             ) {
-                return Braked::Nothing("it is not under our control");
+                return BrakeOutcome::Nothing("it is not under our control");
             }
             let idle = !telemetry.may_move() && !self.open_commands.borrow().any()
                 || telemetry.armed.is_none() && telemetry.heard.is_none();
             if idle {
-                return Braked::Nothing("it does not move");
+                return BrakeOutcome::Nothing("it does not move");
             }
             let flight = Flight {
                 offboard: control.is_offboard() || telemetry.mode == Some(Mode::Offboard),
@@ -130,9 +130,9 @@ impl Vehicle {
         });
         self.spawn(Arc::clone(self).tell_rest(brake));
         if reachable {
-            Braked::Sent(brake.number, acknowledgement)
+            BrakeOutcome::Sent(brake.number, acknowledgement)
         } else {
-            Braked::Unreachable(format!(
+            BrakeOutcome::Unreachable(format!(
                 "{}: there is no connection to the vehicle; it is braked as soon as it is connected again",
                 self.id
             ))
@@ -196,7 +196,7 @@ impl Vehicle {
                 self.heard_again().await;
                 (repeats, flight.stubborn, acknowledged) = (0, false, false);
                 // Once it has reported its mode, a takeover would be known, and it is braked at once.
-                let reported = self.hear_mode(Effect::Motion).await.is_ok();
+                let reported = self.await_mode(Effect::Motion).await.is_ok();
                 earlier = self.earlier(brake) + usize::from(reported);
             }
             if self.superseded(brake) || self.knows_better(brake) {

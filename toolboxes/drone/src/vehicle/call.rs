@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::brake::Braked;
+use super::brake::BrakeOutcome;
 use super::command::Command;
 use super::link_state::Link;
 use super::lock::lock;
@@ -123,7 +123,7 @@ impl Call {
             tokio::select! {
                 biased;
                 why = self.right.withdrawn() => return Err(ended(&why)),
-                heard = self.vehicle.hear_mode_again(self.effect) => heard?,
+                heard = self.vehicle.await_mode_again(self.effect) => heard?,
             }
         }
         let mut sent = None;
@@ -159,7 +159,7 @@ impl Call {
             answer = answer => match answer {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(trouble)) => Err(Refusal { code: trouble.code(), msg: trouble.to_string() }),
-                Err(_) => refuse("closed", "the toolbox closes"),
+                Err(_) => refuse("closed", "the toolbox is closing"),
             },
         }
     }
@@ -341,7 +341,7 @@ impl Call {
             return;
         }
         let braked = self.vehicle.brake(false, &self.id);
-        if let Braked::Sent(_, acknowledgement) = braked
+        if let BrakeOutcome::Sent(_, acknowledgement) = braked
             && self.heard_still().is_ok()
         {
             // Waits, so that this brake does not overtake the next call. The brake itself repeats a failed command.
@@ -372,7 +372,7 @@ fn ended(why: &EndReason) -> Refusal {
         },
         EndReason::Closed => Refusal {
             code: "closed",
-            msg: "the toolbox closes".to_string(),
+            msg: "the toolbox is closing".to_string(),
         },
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::command::{Command, Waypoint};
 use super::right::{EndReason, Right};
-use super::telemetry::{Present, Telemetry};
+use super::telemetry::{ModeReport, Telemetry};
 use crate::geo::Ned;
 use crate::guard::{Landed, Mode, OverrideCause, Pose};
 
@@ -379,7 +379,7 @@ impl Control {
         let wanted = self.wanted.filter(|wanted| !wanted.mode.is_manual())?;
         let switched = is_new && heard.armed == Some(true);
         switched.then(|| {
-            let Present { mode, intended } = switch.present;
+            let ModeReport { mode, intended } = switch.present;
             self.wanted = None;
             ForeignChange::changed(mode, wanted.mode, intended != mode)
         })

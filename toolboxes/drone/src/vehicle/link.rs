@@ -15,7 +15,7 @@ use tonic::transport::{Channel, Endpoint};
 use super::link_state::Link;
 use super::lock::lock;
 use super::process::Child;
-use super::recognise::{Expected, recognise};
+use super::recognise::{ExpectedVehicle, recognise};
 use super::unit::Vehicle;
 use super::{prepare, programs, streams};
 use crate::config::{Backend, Config, VehicleConfig};
@@ -53,7 +53,7 @@ const GREET: Duration = Duration::from_secs(30);
 const GREET_SIMULATOR: Duration = Duration::from_secs(10);
 
 /// Why a connection failed or ended.
-enum Broken {
+enum LinkFailure {
     /// A program is missing: retrying does not help.
     Missing(String),
     /// Retrying may help.
@@ -72,7 +72,7 @@ pub(super) async fn keep(vehicle: Arc<Vehicle>, reach: Reach) {
         let began = tokio::time::Instant::now();
         let broken = match &reach {
             Reach::Given(channel) => {
-                let expected = Expected::of(vehicle.config.backend);
+                let expected = ExpectedVehicle::of(vehicle.config.backend);
                 Some(serve(&vehicle, channel.clone(), expected, None).await)
             }
             Reach::Configured => connect_once(&vehicle, &mut simulator).await,
@@ -89,11 +89,11 @@ pub(super) async fn keep(vehicle: Arc<Vehicle>, reach: Reach) {
                 wait = FIRST_WAIT;
                 continue;
             }
-            Some(Broken::Missing(why)) => {
+            Some(LinkFailure::Missing(why)) => {
                 vehicle.set_link(Link::Missing(why));
                 wait = LAST_WAIT;
             }
-            Some(Broken::Lost(why)) => {
+            Some(LinkFailure::Lost(why)) => {
                 vehicle.set_link(match vehicle.link() {
                     Link::Up | Link::Lost(_) => Link::Lost(why),
                     Link::Absent(_) => Link::Absent(why),
@@ -119,9 +119,9 @@ struct Ports {
 
 /// Connects once; returns when the connection ends, with `None` if it ends because no call needs the vehicle. The
 /// simulator stays: it keeps the state of its vehicle.
-async fn connect_once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Ports)>) -> Option<Broken> {
+async fn connect_once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Ports)>) -> Option<LinkFailure> {
     let mut scene = vehicle.own.scene_file.clone();
-    let mut expected = Expected::of(vehicle.config.backend);
+    let mut expected = ExpectedVehicle::of(vehicle.config.backend);
     let mut url = vehicle.own.url.clone();
     if vehicle.config.backend == Backend::Px4Sim {
         if simulator.is_none() {
@@ -132,7 +132,7 @@ async fn connect_once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Por
         }
         if let Some((_, ports)) = simulator {
             url = Some(format!("udpin://127.0.0.1:{}", ports.udp));
-            expected = Expected::Ours(ports.nonce.clone());
+            expected = ExpectedVehicle::Ours(ports.nonce.clone());
             scene = scene.or_else(|| Some(ports.scene.clone()));
         }
     }
@@ -149,7 +149,11 @@ async fn connect_once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Por
             .tcp_nodelay(true)
             .http2_keep_alive_interval(Duration::from_secs(5))
             .connect_lazy(),
-        Err(error) => return Some(Broken::Missing(format!("vehicles: address {address}: {error}"))),
+        Err(error) => {
+            return Some(LinkFailure::Missing(format!(
+                "vehicles: address {address}: {error}"
+            )));
+        }
     };
     let ended = async {
         let server = async {
@@ -170,7 +174,7 @@ async fn connect_once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Por
         }
     };
     let (broken, without_simulator) = tokio::select! {
-        (why, simulator_ended) = ended => (Broken::Lost(why), simulator_ended),
+        (why, simulator_ended) = ended => (LinkFailure::Lost(why), simulator_ended),
         broken = serve(vehicle, channel, expected, scene) => (broken, false),
         () = vehicle.unneeded() => return None,
     };
@@ -180,9 +184,9 @@ async fn connect_once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Por
     Some(broken)
 }
 
-fn start_simulator(vehicle: &Arc<Vehicle>) -> Result<(Child, Ports), Broken> {
-    let program = programs::px4_sim(vehicle.config.px4_sim.as_deref()).map_err(Broken::Missing)?;
-    let lost = |error: std::io::Error| Broken::Lost(format!("start {}: {error}", program.display()));
+fn start_simulator(vehicle: &Arc<Vehicle>) -> Result<(Child, Ports), LinkFailure> {
+    let program = programs::px4_sim(vehicle.config.px4_sim.as_deref()).map_err(LinkFailure::Missing)?;
+    let lost = |error: std::io::Error| LinkFailure::Lost(format!("start {}: {error}", program.display()));
     let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|socket| socket.local_addr())
         .map_err(lost)?
@@ -221,10 +225,10 @@ fn free_port() -> std::io::Result<u16> {
         .map(|address| address.port())
 }
 
-fn start_server(vehicle: &Arc<Vehicle>, url: &str) -> Result<(String, Child), Broken> {
+fn start_server(vehicle: &Arc<Vehicle>, url: &str) -> Result<(String, Child), LinkFailure> {
     let program =
-        programs::mavsdk_server(vehicle.config.mavsdk_server.as_deref()).map_err(Broken::Missing)?;
-    let lost = |error: std::io::Error| Broken::Lost(format!("start {}: {error}", program.display()));
+        programs::mavsdk_server(vehicle.config.mavsdk_server.as_deref()).map_err(LinkFailure::Missing)?;
+    let lost = |error: std::io::Error| LinkFailure::Lost(format!("start {}: {error}", program.display()));
     let port = free_port().map_err(lost)?;
     tracing::info!(vehicle = vehicle.id, port, "mavsdk_server is started");
     vehicle.port_warned.call_once(|| {
@@ -275,9 +279,9 @@ pub(crate) async fn stop_through_own_server(config: &Config, own: &VehicleConfig
 async fn serve(
     vehicle: &Arc<Vehicle>,
     channel: Channel,
-    expected: Expected,
+    expected: ExpectedVehicle,
     scene: Option<PathBuf>,
-) -> Broken {
+) -> LinkFailure {
     if let Err(broken) = greet(vehicle, &channel).await {
         return broken;
     }
@@ -296,17 +300,21 @@ async fn serve(
     // When one stream ends the others end too: the server has gone.
     loop {
         match reports.join_next().await {
-            Some(Ok(Some(why))) => return Broken::Lost(why),
-            Some(Err(error)) => return Broken::Lost(format!("a telemetry task: {error}")),
+            Some(Ok(Some(why))) => return LinkFailure::Lost(why),
+            Some(Err(error)) => return LinkFailure::Lost(format!("a telemetry task: {error}")),
             Some(Ok(None)) => {}
-            None => return Broken::Lost("nothing to listen to".to_string()),
+            None => return LinkFailure::Lost("nothing to listen to".to_string()),
         }
     }
 }
 
 /// Recognises the vehicle; commands can be sent only after `true`.
-async fn judge(vehicle: &Vehicle, channel: &Channel, expected: &Expected) -> Result<bool, Broken> {
-    match recognise(channel, expected).await.map_err(Broken::Lost)? {
+async fn judge(
+    vehicle: &Vehicle,
+    channel: &Channel,
+    expected: &ExpectedVehicle,
+) -> Result<bool, LinkFailure> {
+    match recognise(channel, expected).await.map_err(LinkFailure::Lost)? {
         Ok(()) => {
             vehicle.recognised(expected.simulated());
             *lock(&vehicle.channel) = Some(channel.clone());
@@ -322,7 +330,7 @@ async fn judge(vehicle: &Vehicle, channel: &Channel, expected: &Expected) -> Res
 }
 
 /// Waits until mavsdk_server answers, which it does after the vehicle's first heartbeat.
-async fn greet(vehicle: &Vehicle, channel: &Channel) -> Result<(), Broken> {
+async fn greet(vehicle: &Vehicle, channel: &Channel) -> Result<(), LinkFailure> {
     let mut client = InfoServiceClient::new(channel.clone());
     let began = tokio::time::Instant::now();
     let limit = match vehicle.config.backend {
@@ -355,7 +363,7 @@ async fn greet(vehicle: &Vehicle, channel: &Channel) -> Result<(), Broken> {
                 }
             }
             Ok(Err(status)) if status.code() == tonic::Code::Unimplemented => {
-                return Err(Broken::Lost(
+                return Err(LinkFailure::Lost(
                     "something other than mavsdk_server listens on this port".to_string(),
                 ));
             }
@@ -367,13 +375,13 @@ async fn greet(vehicle: &Vehicle, channel: &Channel) -> Result<(), Broken> {
         // Long enough for a server to start and hear a vehicle. Then the programs are restarted: a server does not open
         // a serial port that appears later.
         if began.elapsed() > limit {
-            return Err(Broken::Lost(nothing()));
+            return Err(LinkFailure::Lost(nothing()));
         }
         tokio::time::sleep(POLL).await;
     }
 }
 
-async fn watch_untrusted(vehicle: &Arc<Vehicle>, channel: Channel) -> Broken {
+async fn watch_untrusted(vehicle: &Arc<Vehicle>, channel: Channel) -> LinkFailure {
     let mut client = InfoServiceClient::new(channel);
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -381,14 +389,14 @@ async fn watch_untrusted(vehicle: &Arc<Vehicle>, channel: Channel) -> Broken {
             vehicle.set_link(Link::Connecting(
                 "the unidentified vehicle disconnected".to_string(),
             ));
-            return Broken::Lost("the unidentified vehicle disconnected".to_string());
+            return LinkFailure::Lost("the unidentified vehicle disconnected".to_string());
         }
     }
 }
 
 /// Detects a lost link by silence, its return by the next message, and a restart of the vehicle even without silence. A
 /// restarted vehicle may be another one: it is recognised and prepared again before any command.
-async fn watch(vehicle: Arc<Vehicle>, channel: Channel, expected: Expected) -> Option<String> {
+async fn watch(vehicle: Arc<Vehicle>, channel: Channel, expected: ExpectedVehicle) -> Option<String> {
     let mut preparing = JoinSet::new();
     let mut boots = vehicle.heard.borrow().boots;
     preparing.spawn(prepare::prepare(Arc::clone(&vehicle), channel.clone()));
@@ -406,7 +414,7 @@ async fn watch(vehicle: Arc<Vehicle>, channel: Channel, expected: Expected) -> O
                 match judge(&vehicle, &channel, &expected).await {
                     Ok(true) => {}
                     Ok(false) => return Some("a different vehicle connected".to_string()),
-                    Err(Broken::Lost(why) | Broken::Missing(why)) => return Some(why),
+                    Err(LinkFailure::Lost(why) | LinkFailure::Missing(why)) => return Some(why),
                 }
                 preparing.abort_all();
                 preparing.spawn(prepare::prepare(Arc::clone(&vehicle), channel.clone()));
@@ -420,7 +428,7 @@ async fn watch(vehicle: Arc<Vehicle>, channel: Channel, expected: Expected) -> O
 }
 
 /// Marks the link as lost. A vehicle that has to be recognised gets no commands until it is recognised again.
-fn lose(vehicle: &Vehicle, expected: &Expected, why: &str) {
+fn lose(vehicle: &Vehicle, expected: &ExpectedVehicle, why: &str) {
     if expected.simulated() {
         *lock(&vehicle.channel) = None;
     }

@@ -5,7 +5,7 @@
 //! later. Therefore a call waits for the mode before it commands, and requests the mode again right before each
 //! command. The second request shows a takeover that happened in between: the command has overridden that takeover, and
 //! the call sends no further one. A switch between the second request and the command shows in neither: for that the
-//! armed vehicle is asked to report its mode every 20 ms, and the mode is given back. Read [`Vehicle::hear_mode`].
+//! armed vehicle is asked to report its mode every 20 ms, and the mode is given back. Read [`Vehicle::await_mode`].
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -29,28 +29,37 @@ use crate::mavsdk::mavlink_direct::{MavlinkMessage, SendMessageRequest};
 /// right before the first command of a call.
 const FRESH: Duration = Duration::from_millis(20);
 /// How long a safe call waits for the answer. It then commands without one: a vehicle has to land, whatever it reports.
-const SAFE_WAITS: Duration = Duration::from_millis(300);
+const SAFE_PATIENCE: Duration = Duration::from_millis(300);
 /// How long a motion call waits for the answer; without one it is refused. Modes are reported once a second, even by a
 /// vehicle that does not answer requests.
-const MOTION_WAITS: Duration = Duration::from_millis(1500);
+const MOTION_PATIENCE: Duration = Duration::from_millis(1500);
 /// A safe call does not wait again for a vehicle that did not answer within this time.
-const UNANSWERED: Duration = Duration::from_secs(1);
-/// Time limit of sending the request.
-const SENT: Duration = Duration::from_secs(1);
+const UNANSWERED_FOR: Duration = Duration::from_secs(1);
+/// How long sending the request may take.
+const SEND_LIMIT: Duration = Duration::from_secs(1);
 
 /// How long mavsdk_server may take to carry a command out after the time limit of its request, which is longer than one of
 /// its two steps takes: each is tried for 2 s, and may wait for another command of the same number for as long.
-const OUTLASTS: Duration = Duration::from_secs(5);
+const LATE_ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
-/// MAVLink's numbers: the autopilot's component, the command that requests a message, and the message.
+// MAVLink's numbers.
+/// The component that is the autopilot.
 pub(super) const AUTOPILOT: u32 = 1;
+/// The command that requests a message once.
 const REQUEST_MESSAGE: u32 = 512;
+/// The message with the flight mode that every vehicle sends.
 const HEARTBEAT: f64 = 0.0;
+/// The command that sets how often a message is sent, in microseconds; 0 is the vehicle's own interval.
 const SET_MESSAGE_INTERVAL: u32 = 511;
+/// The message with nothing but the flight mode.
 const CURRENT_MODE: f64 = 436.0;
+/// The command that selects a flight mode.
 const SET_MODE: u32 = 176;
+/// Bits of the first parameter of [`SET_MODE`]: the second one names the mode, and the vehicle is armed.
+const CUSTOM_MODE: f64 = 1.0;
+const ARMED: f64 = 128.0;
 /// Time within which an overridden pilot's mode is given back; later, another party may have selected the mode.
-const GIVES_BACK: Duration = Duration::from_millis(1500);
+const GIVE_BACK_LIMIT: Duration = Duration::from_millis(1500);
 
 impl Vehicle {
     /// Waits until the vehicle reports its mode as it is now. A takeover that it shows is known when this returns.
@@ -60,44 +69,44 @@ impl Vehicle {
     ///
     /// # Cancel safety
     /// Safe.
-    pub(crate) async fn hear_mode(&self, effect: Effect) -> Result<(), Refusal> {
+    pub(crate) async fn await_mode(&self, effect: Effect) -> Result<(), Refusal> {
         let start = Instant::now();
         let motion = effect == Effect::Motion;
-        let waited = lock(&self.mode_unanswered).is_some_and(|at| at + UNANSWERED > start);
+        let waited = lock(&self.mode_unanswered).is_some_and(|at| at + UNANSWERED_FOR > start);
         // Without a link the guards refuse.
         if waited && !motion || !self.is_heard() {
             return Ok(());
         }
-        let waits = if motion { MOTION_WAITS } else { SAFE_WAITS };
+        let patience = if motion { MOTION_PATIENCE } else { SAFE_PATIENCE };
         let mut reports = self.heard.subscribe();
         let reported = reports.wait_for(|telemetry| telemetry.mode_at.is_some_and(|at| at >= start));
         let reported = after(self.request_mode(self.channel()), reported);
         // mavsdk_server and the radio run in real time; a simulation may be slower.
-        let reported = tokio::time::timeout(waits.max(self.clock.wall(waits)), reported).await;
+        let reported = tokio::time::timeout(patience.max(self.clock.wall(patience)), reported).await;
         let unanswered = reported.is_err();
         if unanswered && motion {
             return refuse(
                 "stale_telemetry",
-                "the vehicle has not reported its flight mode for 1.5 s: a pilot may fly it",
+                "the vehicle has not reported its flight mode for 1.5 s, so a pilot may be flying it: check the link, then try again",
             );
         }
         *lock(&self.mode_unanswered) = unanswered.then(Instant::now);
         Ok(())
     }
 
-    /// Waits for the mode like `hear_mode`, right before a command; does nothing if the vehicle has just
+    /// Waits for the mode like `await_mode`, right before a command; does nothing if the vehicle has just
     /// reported it.
     ///
     /// # Errors
-    /// As [`Self::hear_mode`].
+    /// As [`Self::await_mode`].
     ///
     /// # Cancel safety
     /// Safe.
-    pub(super) async fn hear_mode_again(&self, effect: Effect) -> Result<(), Refusal> {
+    pub(super) async fn await_mode_again(&self, effect: Effect) -> Result<(), Refusal> {
         let heard_at = self.heard.borrow().mode_at;
         match heard_at.is_some_and(|at| at + FRESH > Instant::now()) {
             true => Ok(()),
-            false => self.hear_mode(effect).await,
+            false => self.await_mode(effect).await,
         }
     }
 
@@ -123,7 +132,7 @@ impl Vehicle {
             return done;
         }
         self.spawn(async move {
-            let answer = tokio::time::timeout(OUTLASTS, answer).await;
+            let answer = tokio::time::timeout(LATE_ANSWER_LIMIT, answer).await;
             tracing::debug!(?answer, "the answer to a command came late, or never");
             drop(open);
         });
@@ -138,7 +147,7 @@ impl Vehicle {
         }
     }
 
-    /// Asks the vehicle to report its mode at this interval, or at its own.
+    /// Asks the vehicle to report its mode at this interval; `None` is the vehicle's own interval.
     pub(super) async fn request_modes(&self, channel: &Channel, every: Option<Duration>) {
         let microseconds = every.map_or(0.0, |every| every.as_secs_f64() * 1e6);
         self.command_long(channel, SET_MESSAGE_INTERVAL, [CURRENT_MODE, microseconds, 0.0])
@@ -153,7 +162,7 @@ impl Vehicle {
             return;
         };
         let commands = self.mode_commands.load(Ordering::SeqCst);
-        let until = Instant::now() + GIVES_BACK.max(self.clock.wall(GIVES_BACK));
+        let until = Instant::now() + GIVE_BACK_LIMIT.max(self.clock.wall(GIVE_BACK_LIMIT));
         let mut open = self.open_commands.subscribe();
         // The command may not have arrived yet; its answer comes after the change of mode.
         let quiet = open.wait_for(|open| !open.leads());
@@ -183,12 +192,16 @@ impl Vehicle {
             "give_back",
             || json!({"vehicle": self.id, "mode": mode, "instead_of": ended}),
         );
-        let custom = 1.0 + f64::from(u8::from(self.heard.borrow().armed == Some(true))) * 128.0;
-        self.command_long(&channel, SET_MODE, [custom, f64::from(number), 0.0])
+        let base_mode = match self.heard.borrow().armed {
+            Some(true) => CUSTOM_MODE + ARMED,
+            _ => CUSTOM_MODE,
+        };
+        self.command_long(&channel, SET_MODE, [base_mode, f64::from(number), 0.0])
             .await;
     }
 
-    /// Sends a `COMMAND_LONG` beside MAVSDK's own commands, without its answer.
+    /// Sends a `COMMAND_LONG` beside MAVSDK's own commands, and waits for no answer of the vehicle. Does nothing until the vehicle's
+    /// number is known.
     async fn command_long(&self, channel: &Channel, command: u32, params: [f64; 3]) {
         let Some(system) = self.heard.borrow().system else {
             return;
@@ -208,7 +221,7 @@ impl Vehicle {
         };
         let mut client = MavlinkDirectServiceClient::new(channel.clone());
         // An older server has no such request, and the mode is then as old as its last report.
-        let _ = tokio::time::timeout(SENT, client.send_message(request)).await;
+        let _ = tokio::time::timeout(SEND_LIMIT, client.send_message(request)).await;
     }
 }
 

@@ -14,7 +14,7 @@ use tonic::transport::{Channel, Endpoint};
 use super::command::{Command, Trouble};
 use super::lock::lock;
 use super::log_line::Asker;
-use super::recognise::{Expected, recognise};
+use super::recognise::{ExpectedVehicle, recognise};
 use super::rest::stop_place;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -58,7 +58,7 @@ pub(crate) async fn stop_from_nothing(address: &str, id: &str, config: &Config) 
         .connect()
         .await
         .map_err(|error| format!("{address}: {error}"))?;
-    let expected = Expected::of(config.backend);
+    let expected = ExpectedVehicle::of(config.backend);
     let (seen, recognised) = tokio::join!(read_state(&channel), recognise(&channel, &expected));
     match recognised {
         Ok(Ok(())) => {}

@@ -27,7 +27,7 @@ const PARAMETER: Duration = Duration::from_secs(4);
 
 /// What a vehicle has to be before any command is sent to it.
 #[derive(Clone, Debug)]
-pub(super) enum Expected {
+pub(super) enum ExpectedVehicle {
     /// The simulator that we started, by its nonce.
     Ours(String),
     /// PX4's own simulation.
@@ -36,7 +36,7 @@ pub(super) enum Expected {
     Real,
 }
 
-impl Expected {
+impl ExpectedVehicle {
     /// The expectation for a vehicle that we do not simulate ourselves.
     pub(super) fn of(backend: Backend) -> Self {
         match backend {
@@ -58,10 +58,13 @@ impl Expected {
 ///
 /// # Cancel safety
 /// Safe.
-pub(super) async fn recognise(channel: &Channel, expected: &Expected) -> Result<Result<(), String>, String> {
+pub(super) async fn recognise(
+    channel: &Channel,
+    expected: &ExpectedVehicle,
+) -> Result<Result<(), String>, String> {
     let verdict = match expected {
-        Expected::Real => return Ok(Ok(())),
-        Expected::Ours(nonce) => {
+        ExpectedVehicle::Real => return Ok(Ok(())),
+        ExpectedVehicle::Ours(nonce) => {
             let (uid, hardware_uid) = identity(channel).await?;
             let uid = format!("{uid:016x}");
             if uid == *nonce || hardware_uid.contains(nonce) {
@@ -72,7 +75,7 @@ pub(super) async fn recognise(channel: &Channel, expected: &Expected) -> Result<
                 ))
             }
         }
-        Expected::Sitl => sitl(channel).await?,
+        ExpectedVehicle::Sitl => sitl(channel).await?,
     };
     Ok(verdict.map_err(|why| {
         format!(

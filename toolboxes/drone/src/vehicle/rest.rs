@@ -40,7 +40,7 @@ const LANDS_WITHIN: Duration = Duration::from_secs(150);
 const STAY: Duration = Duration::from_millis(700);
 
 /// What telemetry shows of a vehicle after a stop.
-pub(crate) enum Resting {
+pub(crate) enum RestState {
     /// It stands, lands, or holds and is slow.
     Yes,
     /// It holds and slows down, and is at rest in about this many seconds.
@@ -267,27 +267,27 @@ impl Vehicle {
     }
 
     /// Whether telemetry shows that a stop takes effect.
-    pub(crate) fn resting(&self) -> Resting {
+    pub(crate) fn resting(&self) -> RestState {
         let telemetry = self.telemetry();
         // What ends a rest may still be on its way.
         let open = self.open_commands.borrow().leads();
         if telemetry.heard.is_none() || !telemetry.may_move() && !open {
-            return Resting::Yes;
+            return RestState::Yes;
         }
         let pose = telemetry.pose();
         match (telemetry.mode, pose) {
             _ if !telemetry.link_ok() || open => {}
-            (Some(Mode::Land), _) => return Resting::Yes,
-            (Some(Mode::Hold), Some(pose)) if pose.speed() < SLOW_MPS => return Resting::Yes,
+            (Some(Mode::Land), _) => return RestState::Yes,
+            (Some(Mode::Hold), Some(pose)) if pose.speed() < SLOW_MPS => return RestState::Yes,
             (Some(Mode::Hold), Some(pose)) => {
                 let slower = slows(*lock(&self.braked_at_mps), Some(pose.speed()));
                 if slower || pose.speeds_up() < -SPEEDS_UP {
-                    return Resting::Braking(pose.speed() / self.config.flight_limits.braking.mps2);
+                    return RestState::Braking(pose.speed() / self.config.flight_limits.braking.mps2);
                 }
             }
             _ => {}
         }
-        self.overridden().map_or(Resting::No, Resting::Foreign)
+        self.overridden().map_or(RestState::No, RestState::Foreign)
     }
 
     /// Reports as an event when the vehicle has come to rest after a brake, or that it has not. Says nothing when a later

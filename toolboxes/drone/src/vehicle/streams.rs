@@ -14,7 +14,7 @@ use tonic::transport::Channel;
 use super::mode_report::AUTOPILOT;
 use super::recognise::parameter;
 use super::telemetry::Telemetry;
-use super::telemetry::{Battery, GlobalPosition, Mission, Present, Reading};
+use super::telemetry::{Battery, GlobalPosition, Mission, ModeReport, Reading};
 use super::unit::Vehicle;
 use crate::guard::{Checks, Health, Landed, Mode};
 use crate::mavsdk::camera::camera_service_client::CameraServiceClient;
@@ -387,7 +387,7 @@ fn modes(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Option
                 last = Some(now);
                 let mode = |name| field(&message, name).map(Mode::of_px4);
                 if let (Some(mode), Some(intended)) = (mode("custom_mode"), mode("intended_custom_mode")) {
-                    vehicle.update_telemetry(|heard| heard.hear_mode(Present { mode, intended }, now));
+                    vehicle.update_telemetry(|heard| heard.hear_mode(ModeReport { mode, intended }, now));
                 }
             }
             let armed = vehicle.telemetry().armed == Some(true);

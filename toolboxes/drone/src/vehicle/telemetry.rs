@@ -58,7 +58,7 @@ pub(crate) struct Text {
 
 /// What PX4 reports of its mode in `CURRENT_MODE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Present {
+pub(crate) struct ModeReport {
     pub(crate) mode: Mode,
     /// The mode that a user selected; a failsafe changes the mode and not this.
     pub(crate) intended: Mode,
@@ -69,7 +69,7 @@ pub(crate) struct Present {
 pub(crate) struct PilotSwitch {
     /// When it was heard, which tells it from others.
     pub(crate) at: Instant,
-    pub(crate) present: Present,
+    pub(crate) present: ModeReport,
 }
 
 /// Progress of a mission.
@@ -111,7 +111,7 @@ pub(crate) struct Telemetry {
     pub(crate) mode_at: Option<Instant>,
     /// The mode in PX4's last `CURRENT_MODE`, many times a second from an armed vehicle. It shows a switch of which the
     /// heartbeats of `mode` show nothing; the two come by different streams, in any order.
-    pub(crate) present: Option<Present>,
+    pub(crate) present: Option<ModeReport>,
     /// The last switch to a pilot's mode. Reports that arrive together overwrite each other before anyone looks at them, and this
     /// stays.
     pub(crate) switch: Option<PilotSwitch>,
@@ -364,7 +364,7 @@ impl Telemetry {
     }
 
     /// Takes a report of the mode.
-    pub(crate) fn hear_mode(&mut self, present: Present, at: Instant) {
+    pub(crate) fn hear_mode(&mut self, present: ModeReport, at: Instant) {
         let before = self.present.replace(present);
         if present.mode.is_manual() && before.is_some_and(|before| !before.mode.is_manual()) {
             self.switch = Some(PilotSwitch { at, present });

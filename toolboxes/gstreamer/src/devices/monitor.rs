@@ -11,7 +11,7 @@ use ovos_toolbox_sdk::Mouth;
 
 use super::audio::AudioDevice;
 use super::video::VideoDevice;
-use crate::question::{MonitoredDevice, Saying};
+use crate::question::{JudgeMessage, MonitoredDevice};
 
 /// A device monitor.
 pub(crate) struct Monitor {
@@ -38,17 +38,17 @@ impl Monitor {
             }
             let present: Vec<gst::Device> = starting.devices().into_iter().collect();
             // Before anything that waits for the devices is answered.
-            mouth.say(&Saying::Present(present.iter().map(named).collect()));
+            mouth.say(&JudgeMessage::Present(present.iter().map(named).collect()));
             *ready.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
             ready.1.notify_all();
             let bus = starting.bus();
             for message in bus.iter_timed(gst::ClockTime::NONE) {
                 match message.view() {
                     gst::MessageView::DeviceAdded(added) if !present.contains(&added.device()) => {
-                        mouth.say(&Saying::Came(named(&added.device())));
+                        mouth.say(&JudgeMessage::Came(named(&added.device())));
                     }
                     gst::MessageView::DeviceRemoved(removed) => {
-                        mouth.say(&Saying::Went(named(&removed.device())));
+                        mouth.say(&JudgeMessage::Went(named(&removed.device())));
                     }
                     _ => {}
                 }

@@ -22,9 +22,11 @@ use crate::uses::Uses;
 
 /// One instance; its thread has the receiving end.
 pub(super) struct Instance {
-    pub(super) order: u64,
+    /// Counts the instances of this toolbox: no number comes twice, not even after a restart.
+    pub(super) number: u64,
     pub(super) declared: Mutex<Declared>,
     pub(super) view: Mutex<View>,
+    /// The phase of `view`, for those who wait for one.
     pub(super) phase: watch::Sender<Phase>,
     pub(super) inputs: SyncSender<Input>,
     pub(super) halted: AtomicBool,
@@ -35,9 +37,9 @@ pub(super) struct Instance {
 
 impl Instance {
     /// Makes an instance, whose thread has the other end of `inputs`.
-    pub(super) fn new(order: u64, declared: Declared, inputs: SyncSender<Input>) -> Arc<Self> {
+    pub(super) fn new(number: u64, declared: Declared, inputs: SyncSender<Input>) -> Arc<Self> {
         Arc::new(Self {
-            order,
+            number,
             declared: Mutex::new(declared),
             view: Mutex::new(View::new()),
             phase: watch::Sender::new(Phase::Starting),
@@ -75,13 +77,14 @@ impl Instance {
         self.declared().pipeline
     }
 
-    pub(super) fn enter(&self, phase: Phase) {
+    /// Sets its phase, and tells those who wait for one.
+    pub(super) fn set_phase(&self, phase: Phase) {
         self.lock().phase = phase;
         self.phase.send_replace(phase);
     }
 
     /// Notes what a pipeline uses.
-    pub(super) fn uses(&self, uses: &Uses) {
+    pub(super) fn note_uses(&self, uses: &Uses) {
         let mut view = self.lock();
         view.devices = uses.devices.iter().cloned().collect();
         view.writes = uses.writes.iter().cloned().collect();
@@ -90,7 +93,7 @@ impl Instance {
     /// Asks its thread to carry out a command. Never blocks.
     ///
     /// # Errors
-    /// It is overloaded, or has ended.
+    /// The queue of its thread is full, or the thread has ended.
     pub(super) fn ask(&self, command: Command, reply: Option<Reply>) -> Result<(), ToolError> {
         let sent = self.inputs.try_send(Input::Command(command, reply));
         sent.map_err(|_| ToolError::busy(format!("{} is overloaded or has ended", self.id())))
@@ -119,7 +122,8 @@ impl Instance {
         }
     }
 
-    pub(super) fn hold(&self, process: Option<Arc<RoleProcess>>) {
+    /// Sets the process that plays it, from whose start on it counts as silent; `None` when the process has ended.
+    pub(super) fn set_process(&self, process: Option<Arc<RoleProcess>>) {
         self.lock().last_word = process.as_ref().map(|_| std::time::Instant::now());
         *self.process.lock().unwrap_or_else(PoisonError::into_inner) = process;
     }
@@ -158,6 +162,7 @@ impl Instance {
     }
 }
 
+/// A duration in seconds, rounded to milliseconds.
 fn rounded(time: Duration) -> f64 {
     (time.as_secs_f64() * 1000.0).round() / 1000.0
 }

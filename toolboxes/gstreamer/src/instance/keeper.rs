@@ -56,7 +56,7 @@ impl Keeper {
             view.say("error", "toolbox", "the instance's thread panicked", None);
             (Phase::Failed, "the instance's thread panicked".to_owned())
         });
-        self.instance.hold(None);
+        self.instance.set_process(None);
         self.table.retire(&self.instance, phase, &reason);
     }
 
@@ -73,7 +73,7 @@ impl Keeper {
                 Ok(work) => self.live(work),
                 Err(end) => end,
             };
-            self.instance.hold(None);
+            self.instance.set_process(None);
             if began.elapsed() >= PEACE {
                 backoff = BACKOFF;
             }
@@ -103,7 +103,7 @@ impl Keeper {
                 view.finished = None;
                 view.error.clone()
             };
-            self.instance.enter(Phase::Restarting);
+            self.instance.set_phase(Phase::Restarting);
             let severity = if end == End::Failed {
                 Severity::Warning
             } else {
@@ -146,7 +146,7 @@ impl Keeper {
             instance.inputs.clone(),
         );
         let made = process.map_err(Some).and_then(|process| {
-            instance.hold(Some(Arc::clone(&process)));
+            instance.set_process(Some(Arc::clone(&process)));
             let held = |command: Command, reply| {
                 goes_on(&command, reply, "the pipeline is starting") && !instance.is_halted()
             };
@@ -170,9 +170,9 @@ impl Keeper {
     /// Plays a pipeline until its process has ended.
     fn live(&mut self, work: Work) -> End {
         let Work { process, made } = work;
-        self.instance.uses(&made.uses);
-        self.instance.hold(Some(Arc::clone(&process)));
-        self.instance.enter(Phase::Starting);
+        self.instance.note_uses(&made.uses);
+        self.instance.set_process(Some(Arc::clone(&process)));
+        self.instance.set_phase(Phase::Starting);
         let mut run = Run {
             progress: Progress::new(made.elements),
             until: None,
@@ -271,7 +271,7 @@ impl Keeper {
             view.playing_since = view.playing_since.or_else(|| Some(Instant::now()));
             first
         };
-        self.instance.enter(phase);
+        self.instance.set_phase(phase);
         if first {
             let restarts = self.instance.lock().restarts;
             let data = json!({"restarts": restarts});
@@ -290,7 +290,7 @@ impl Keeper {
     ) {
         if let Command::Stop { grace } = command {
             run.stopping = true;
-            self.instance.enter(Phase::Stopping);
+            self.instance.set_phase(Phase::Stopping);
             let until = Instant::now() + grace + TO_NULL;
             run.until = Some(run.until.map_or(until, |earlier| earlier.min(until)));
         }

@@ -9,7 +9,7 @@ use super::entry::Instance;
 use super::keeper::Keeper;
 use super::process::{MOST_WAITING, Work, begin, made};
 use super::record::Declared;
-use super::table::{Enlisted, Table};
+use super::table::{EnlistedInstance, Table};
 use crate::config::Restart;
 
 /// The arguments of `start_pipeline`.
@@ -52,7 +52,7 @@ impl Table {
                 state.kept.len()
             )));
         }
-        let (order, instance_id) = state.new_id(ask.name.as_deref().unwrap_or_default());
+        let (number, instance_id) = state.new_id(ask.name.as_deref().unwrap_or_default());
         let declared = Declared {
             name: ask.name.unwrap_or_else(|| instance_id.clone()),
             instance_id,
@@ -60,10 +60,10 @@ impl Table {
             restart: ask.restart,
             autostart: ask.autostart,
         };
-        Self::claim_in(&mut state, order, &made.uses)?;
-        let enlisted = Self::enlist(&mut state, order, declared, (inputs, waiting));
+        Self::claim_in(&mut state, number, &made.uses)?;
+        let enlisted = Self::enlist(&mut state, number, declared, (inputs, waiting));
         drop(state);
-        enlisted.instance.uses(&made.uses);
+        enlisted.instance.note_uses(&made.uses);
         self.save();
         self.launch(enlisted, Some(Work { process, made }))
     }
@@ -71,10 +71,10 @@ impl Table {
     /// Starts the thread of an instance.
     pub(super) fn launch(
         self: &Arc<Self>,
-        enlisted: Enlisted,
+        enlisted: EnlistedInstance,
         work: Option<Work>,
     ) -> Result<Arc<Instance>, ToolError> {
-        let Enlisted { instance, waiting } = enlisted;
+        let EnlistedInstance { instance, waiting } = enlisted;
         let keeper = Keeper {
             table: Arc::clone(self),
             instance: Arc::clone(&instance),
@@ -84,7 +84,7 @@ impl Table {
         // The lock is held during the start, because the thread takes its handle out when it ends.
         let mut place = instance.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let thread = std::thread::Builder::new()
-            .name(format!("gst-{}", instance.order))
+            .name(format!("gst-{}", instance.number))
             .spawn(move || tracing::dispatcher::with_default(&log, || keeper.run(work)));
         match thread {
             Ok(thread) => {
@@ -95,8 +95,8 @@ impl Table {
             Err(error) => {
                 drop(place);
                 let mut state = self.lock();
-                state.live.remove(&instance.order);
-                state.claims.retain(|_, owner| *owner != instance.order);
+                state.live.remove(&instance.number);
+                state.claims.retain(|_, owner| *owner != instance.number);
                 Err(ToolError::busy(format!(
                     "cannot start a thread for the pipeline: {error}"
                 )))

@@ -59,11 +59,11 @@ impl Table {
         let mut enlisted = Vec::new();
         for declared in returning {
             let mut state = self.lock();
-            let order = state.next.max(1);
-            state.next = order + 1;
+            let number = state.next.max(1);
+            state.next = number + 1;
             enlisted.push(Self::enlist(
                 &mut state,
-                order,
+                number,
                 declared,
                 sync_channel(MOST_WAITING),
             ));

@@ -37,7 +37,7 @@ pub(super) struct Table {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) next: u64,
-    /// By start order.
+    /// By number, which is the order of their starts.
     pub(super) live: BTreeMap<u64, Arc<Instance>>,
     /// Pipelines that are started with the toolbox but do not run: they ended by themselves, or crashed the
     /// process too often.
@@ -53,7 +53,7 @@ pub(super) struct State {
 }
 
 /// An instance without a thread, and the receiver for its thread.
-pub(super) struct Enlisted {
+pub(super) struct EnlistedInstance {
     pub(super) instance: Arc<Instance>,
     pub(super) waiting: Receiver<Input>,
 }
@@ -116,11 +116,11 @@ impl Table {
     /// Claims devices and files for an instance, all or none.
     pub(super) fn claim(&self, instance: &Instance, uses: &Uses) -> Result<(), ToolError> {
         let mut state = self.lock();
-        state.claims.retain(|_, owner| *owner != instance.order);
-        Self::claim_in(&mut state, instance.order, uses)
+        state.claims.retain(|_, owner| *owner != instance.number);
+        Self::claim_in(&mut state, instance.number, uses)
     }
 
-    pub(super) fn claim_in(state: &mut State, order: u64, uses: &Uses) -> Result<(), ToolError> {
+    pub(super) fn claim_in(state: &mut State, number: u64, uses: &Uses) -> Result<(), ToolError> {
         let wanted: Vec<(String, String)> = uses
             .devices
             .iter()
@@ -131,14 +131,14 @@ impl Table {
             }))
             .collect();
         for (claim, what) in &wanted {
-            let owner = state.claims.get(claim).filter(|owner| **owner != order);
+            let owner = state.claims.get(claim).filter(|owner| **owner != number);
             if let Some(owner) = owner.and_then(|owner| state.live.get(owner)) {
                 return Err(in_use(what, owner));
             }
         }
         state
             .claims
-            .extend(wanted.into_iter().map(|(claim, _)| (claim, order)));
+            .extend(wanted.into_iter().map(|(claim, _)| (claim, number)));
         Ok(())
     }
 
@@ -155,7 +155,7 @@ impl Table {
                 path.display()
             )));
         }
-        Self::claim_in(&mut state, instance.order, &uses)?;
+        Self::claim_in(&mut state, instance.number, &uses)?;
         instance.lock().writes.push(path.to_owned());
         Ok(())
     }
@@ -169,14 +169,14 @@ impl Table {
     /// Adds an instance to the table; `launch` starts its thread.
     pub(super) fn enlist(
         state: &mut State,
-        order: u64,
+        number: u64,
         declared: Declared,
         (inputs, waiting): (SyncSender<Input>, Receiver<Input>),
-    ) -> Enlisted {
+    ) -> EnlistedInstance {
         state.kept.retain(|kept| kept.name != declared.name);
-        let instance = Instance::new(order, declared, inputs);
-        state.live.insert(order, Arc::clone(&instance));
-        Enlisted { instance, waiting }
+        let instance = Instance::new(number, declared, inputs);
+        state.live.insert(number, Arc::clone(&instance));
+        EnlistedInstance { instance, waiting }
     }
 
     /// Asks an instance to end; at once if the queue is full or `grace` is zero.
@@ -214,8 +214,8 @@ impl Table {
         let error = status.summary.error.clone();
         {
             let mut state = self.lock();
-            state.live.remove(&instance.order);
-            state.claims.retain(|_, owner| *owner != instance.order);
+            state.live.remove(&instance.number);
+            state.claims.retain(|_, owner| *owner != instance.number);
             let declared = instance.declared();
             if declared.autostart && reason != STOPPED {
                 state.kept.push(declared);
@@ -314,15 +314,15 @@ impl State {
     /// name or the id of another instance.
     pub(super) fn new_id(&mut self, name: &str) -> (u64, String) {
         loop {
-            let order = self.next.max(1);
-            self.next = order + 1;
-            let id = format!("{}-{order}", slug(name));
+            let number = self.next.max(1);
+            self.next = number + 1;
+            let id = format!("{}-{number}", slug(name));
             let live = self.live.values().map(|instance| instance.declared());
             let mut instances = live.chain(self.kept.iter().cloned());
             let is_taken = instances.any(|instance| instance.name == id || instance.instance_id == id)
                 || self.over.iter().any(|over| over.summary.is(&id));
             if !is_taken {
-                return (order, id);
+                return (number, id);
             }
         }
     }

@@ -14,7 +14,7 @@ pub(super) const MOST_PACKETS: i64 = 7;
 pub(super) const PACKET: i64 = 188;
 
 /// A transport stream whose buffers do not fit datagrams.
-pub(super) struct Unfitting {
+pub(super) struct UnfittingStream {
     /// The sink that sends them.
     pub(super) sink: gst::Element,
     /// Packets per buffer; `None` if it is not set, and each packet may be sent alone.
@@ -23,7 +23,7 @@ pub(super) struct Unfitting {
 
 /// Whether an element makes a transport stream for a datagram sink with a missing or wrong number of packets per
 /// buffer.
-pub(super) fn unfitting(element: &gst::Element) -> Option<Unfitting> {
+pub(super) fn unfitting(element: &gst::Element) -> Option<UnfittingStream> {
     let makes_transport = |template: &gst::PadTemplate| {
         template.direction() == gst::PadDirection::Src
             && template
@@ -35,7 +35,7 @@ pub(super) fn unfitting(element: &gst::Element) -> Option<Unfitting> {
     if (1..=MOST_PACKETS).contains(&packets) || !element.pad_template_list().iter().any(makes_transport) {
         return None;
     }
-    Some(Unfitting {
+    Some(UnfittingStream {
         sink: sends(element)?,
         packets: (packets > 0).then_some(packets),
     })

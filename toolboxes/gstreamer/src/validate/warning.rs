@@ -330,7 +330,7 @@ fn live(element: &gst::Element, warnings: &mut Vec<Warning>) {
 
 /// A transport stream whose packets are not grouped as its datagrams need.
 fn datagrams(element: &gst::Element, warnings: &mut Vec<Warning>) {
-    let Some(datagram::Unfitting { sink, packets }) = datagram::unfitting(element) else {
+    let Some(datagram::UnfittingStream { sink, packets }) = datagram::unfitting(element) else {
         return;
     };
     let (muxer, sink) = (called(element), called(&sink));

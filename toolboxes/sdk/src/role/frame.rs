@@ -20,7 +20,7 @@ pub(super) fn write(socket: &mut &UnixStream, word: &impl Serialize) -> io::Resu
     let length = frame.len() - 4;
     if length > MOST_BYTES {
         return Err(io::Error::other(format!(
-            "a frame of {length} bytes; at most {MOST_BYTES} are sent"
+            "a frame of {length} bytes; at most {MOST_BYTES} are allowed"
         )));
     }
     // At most 64 MiB.

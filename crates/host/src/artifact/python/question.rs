@@ -43,7 +43,7 @@ pub(super) struct Asker<'a> {
 
 /// Why an interpreter did not list its toolboxes.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Silent {
+pub(super) enum ListingError {
     /// The interpreter cannot list them, or must not be run: the entry may refer to the next interpreter.
     #[error("{0}")]
     Cannot(String),
@@ -69,7 +69,7 @@ struct Python {
 impl Asker<'_> {
     /// Lets an interpreter list its toolboxes. Before that, the interpreter names the folders from which it imports,
     /// without running the code of any package, and these folders are checked.
-    pub(super) async fn ask(&self, interpreter: &Path) -> Result<Interpreter, Silent> {
+    pub(super) async fn ask(&self, interpreter: &Path) -> Result<Interpreter, ListingError> {
         let named = self.entry.env.get("PYTHONPATH");
         let named = named.iter().flat_map(std::env::split_paths);
         let named = named.filter(|folder| folder.is_absolute()).collect();
@@ -81,12 +81,12 @@ impl Asker<'_> {
             .collect();
         let list = self.run(interpreter, &[], "--list", folders).await?;
         let listing: Listing = serde_json::from_slice(&list)
-            .map_err(|error| Silent::Cannot(format!("does not list its packages: {error}")))?;
+            .map_err(|error| ListingError::Cannot(format!("does not list its packages: {error}")))?;
         let imports = listing.imports.clone();
         let checked =
             tokio::task::spawn_blocking(move || imports.iter().try_for_each(|path| check::imported(path)));
         let checked = checked.await.map_err(|error| bug(&error))?;
-        checked.map_err(|error| Silent::Cannot(error.to_string()))?;
+        checked.map_err(|error| ListingError::Cannot(error.to_string()))?;
         Ok(Interpreter {
             // The real path: the interpreter that a wrapper (such as those of pyenv) chooses depends on the working
             // directory.
@@ -104,7 +104,7 @@ impl Asker<'_> {
         options: &[&str],
         question: &str,
         imports: Vec<PathBuf>,
-    ) -> Result<Vec<u8>, Silent> {
+    ) -> Result<Vec<u8>, ListingError> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let words = std::iter::once(text(interpreter))
             .chain(options.iter().map(|option| (*option).to_owned()))
@@ -118,7 +118,7 @@ impl Asker<'_> {
         let executable = found
             .await
             .map_err(|error| bug(&error))?
-            .map_err(Silent::Cannot)?;
+            .map_err(ListingError::Cannot)?;
         let host = Program {
             path: self.program.into(),
             env: self.entry.env.clone(),
@@ -132,7 +132,7 @@ impl Asker<'_> {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let cannot = |error: std::io::Error| Silent::Cannot(format!("cannot be started: {error}"));
+        let cannot = |error: std::io::Error| ListingError::Cannot(format!("cannot be started: {error}"));
         let mut started = StartedProcess::start(command).await.map_err(cannot)?;
         let (stdout, stderr) = (started.child.stdout.take(), started.child.stderr.take());
         let output = async {
@@ -141,9 +141,9 @@ impl Asker<'_> {
         };
         let slow = || format!("did not list its packages within {} s", self.limit.as_secs());
         let output = timeout(self.limit, output).await;
-        let ((list, complaints), status) = output.map_err(|_| Silent::ThisTime(slow()))?;
+        let ((list, complaints), status) = output.map_err(|_| ListingError::ThisTime(slow()))?;
         let Some(status) = status else {
-            return Err(Silent::ThisTime(
+            return Err(ListingError::ThisTime(
                 "did not end after it listed its packages".to_owned(),
             ));
         };
@@ -155,16 +155,16 @@ impl Asker<'_> {
     }
 }
 
-fn failed(status: ExitStatus, lines: &str) -> Silent {
+fn failed(status: ExitStatus, lines: &str) -> ListingError {
     let reason = format!("does not list its packages ({status}): {lines}");
     match status.signal() {
-        Some(_) => Silent::ThisTime(reason),
-        None => Silent::Cannot(reason),
+        Some(_) => ListingError::ThisTime(reason),
+        None => ListingError::Cannot(reason),
     }
 }
 
-fn bug(error: &dyn std::fmt::Display) -> Silent {
-    Silent::ThisTime(format!("bug in the service: {error}"))
+fn bug(error: &dyn std::fmt::Display) -> ListingError {
+    ListingError::ThisTime(format!("bug in the service: {error}"))
 }
 
 async fn all_of(pipe: Option<ChildStdout>) -> Vec<u8> {

@@ -61,7 +61,7 @@ fn numbers_are_clamped_where_that_is_safe_and_rejected_where_it_is_not() {
         ("track_object", "horizon_s", 600.0, Ok(30.0)),
     ];
     for (tool, arg, value, expected) in rows {
-        let mut adjusted: Vec<Adjusted> = Vec::new();
+        let mut adjusted: Vec<Adjustment> = Vec::new();
         let result = row(tool)
             .unwrap()
             .number(arg, *value, &mut adjusted)

@@ -131,7 +131,7 @@ fn the_faster_a_way_the_more_room_it_needs_to_stop_in() {
 #[test]
 fn heights_are_clamped_to_where_there_is_room_to_stop() {
     let limits = Limits::default();
-    let mut adjusted: Vec<Adjusted> = Vec::new();
+    let mut adjusted: Vec<Adjustment> = Vec::new();
     for (now, lowest, highest) in [
         (5.0, 1.26, 27.53),
         (29.5, 1.26, 29.5),

@@ -260,7 +260,7 @@ async fn a_pilots_switch_is_noticed_also_where_later_reports_arrive_with_it() {
         control.want(own);
         let mut telemetry = flies(own, 0.0, 5.0, None);
         let report = |telemetry: &mut Telemetry, mode| {
-            telemetry.hear_mode(Present { mode, intended: mode }, Instant::now());
+            telemetry.hear_mode(ModeReport { mode, intended: mode }, Instant::now());
         };
         report(&mut telemetry, own);
         assert!(control.observe(&telemetry).is_none(), "{own:?}");

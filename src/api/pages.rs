@@ -15,15 +15,17 @@ use super::keys::{text, whole};
 use crate::registry::{Registry, Snapshot, Tool};
 
 /// The largest `limit`.
-const MOST: u64 = 65_536;
+const MAX_LIMIT: u64 = 65_536;
 
 /// A page ends after about this many bytes of tools, whatever its `limit` is: the answer to a stop waits until the page
 /// before it is written. On a bus that takes less it ends after a quarter of that: in some formats a tool is longer.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// How many earlier states of the registry are kept for lists that were begun in them, and for how long.
-const KEPT: usize = 4;
-const KEPT_FOR: Duration = Duration::from_secs(60);
+/// How many earlier states of the registry are kept for the rest of lists that were begun in them.
+const MAX_SNAPSHOTS: usize = 4;
+
+/// How long such a state is kept after the last page of it.
+const SNAPSHOT_LIFETIME: Duration = Duration::from_secs(60);
 
 /// The states of the registry in which clients have begun to read a list.
 #[derive(Debug)]
@@ -52,7 +54,7 @@ pub(super) struct Page<'a> {
 }
 
 impl OpenPages {
-    /// For a bus that takes so many bytes in one message.
+    /// Creates the pages for a bus that takes at most `max_answer_bytes` in one message.
     pub(super) fn new(max_answer_bytes: usize) -> Self {
         Self {
             snapshots: Mutex::default(),
@@ -65,7 +67,7 @@ impl OpenPages {
     /// # Errors
     /// A wrong `limit` or `cursor`, or a cursor of a list that is not kept any more.
     pub(super) fn part(&self, registry: &Registry, data: &Object) -> Result<Part, WireError> {
-        let limit = whole(data, "limit", 1, MOST)?;
+        let limit = whole(data, "limit", 1, MAX_LIMIT)?;
         let current = registry.snapshot();
         let Some(cursor) = text(data, "cursor")? else {
             return Ok(Part {
@@ -75,7 +77,7 @@ impl OpenPages {
                 bytes: self.page_bytes,
             });
         };
-        let Some((number, first)) = read(&cursor) else {
+        let Some((number, first)) = parse_cursor(&cursor) else {
             return Err(WireError::new(
                 FailureKind::ValueError,
                 format!("'cursor' must be the next_cursor of an answer, got '{cursor:.60}'"),
@@ -84,7 +86,7 @@ impl OpenPages {
         let snapshot = if current.number() == number {
             current
         } else {
-            self.kept(number).ok_or_else(|| {
+            self.find_snapshot(number).ok_or_else(|| {
                 WireError::new(
                     FailureKind::ValueError,
                     "the tools have changed since this list was begun, and its 'cursor' is too old; begin again without \
@@ -96,7 +98,7 @@ impl OpenPages {
             snapshot,
             first,
             // Only a client that reads pages has a cursor.
-            limit: Some(as_usize(limit.unwrap_or(MOST))),
+            limit: Some(as_usize(limit.unwrap_or(MAX_LIMIT))),
             bytes: self.page_bytes,
         })
     }
@@ -105,15 +107,15 @@ impl OpenPages {
     pub(super) fn cursor(&self, snapshot: &Arc<Snapshot>, next: usize) -> String {
         let number = snapshot.number();
         let mut snapshots = self.snapshots.lock();
-        snapshots.retain(|(kept, used)| kept.number() != number && used.elapsed() < KEPT_FOR);
+        snapshots.retain(|(kept, used)| kept.number() != number && used.elapsed() < SNAPSHOT_LIFETIME);
         snapshots.push_back((snapshot.clone(), Instant::now()));
-        if snapshots.len() > KEPT {
+        if snapshots.len() > MAX_SNAPSHOTS {
             snapshots.pop_front();
         }
         format!("{number:x}-{next:x}")
     }
 
-    fn kept(&self, number: u64) -> Option<Arc<Snapshot>> {
+    fn find_snapshot(&self, number: u64) -> Option<Arc<Snapshot>> {
         let snapshots = self.snapshots.lock();
         let found = snapshots.iter().find(|(kept, _)| kept.number() == number);
         found.map(|(kept, _)| kept.clone())
@@ -121,8 +123,8 @@ impl OpenPages {
 }
 
 impl Part {
-    /// Everything.
-    pub(super) fn whole(snapshot: Arc<Snapshot>) -> Self {
+    /// The whole list as one part.
+    pub(super) fn whole_list(snapshot: Arc<Snapshot>) -> Self {
         Self {
             snapshot,
             first: 0,
@@ -160,7 +162,7 @@ fn as_usize(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-fn read(cursor: &str) -> Option<(u64, usize)> {
+fn parse_cursor(cursor: &str) -> Option<(u64, usize)> {
     let (number, first) = cursor.split_once('-')?;
     let legal = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !legal(number) || !legal(first) {
