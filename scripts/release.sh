@@ -25,12 +25,14 @@ version=$(said_in Cargo.toml)
 name=v$version
 echo "release $version"
 
-for file in examples/hello/Cargo.toml toolboxes/robot-r2r/Cargo.toml python/*/pyproject.toml; do
+for file in examples/*/Cargo.toml toolboxes/robot-r2r/Cargo.toml programs/python/pyproject.toml python/*/pyproject.toml; do
     found=$(said_in "$file")
     [ "$found" = "$version" ] || wrong "$file has version $found, expected $version"
 done
 stale=$(grep -n 'path = .*version = "' Cargo.toml | grep -v "version = \"$version\"" || true)
 [ -z "$stale" ] || wrong "Cargo.toml: these name another version than $version: $stale"
+stale=$(grep -n 'ovos-tools-[a-z-]*==' python/*/pyproject.toml | grep -v "==$version\"" || true)
+[ -z "$stale" ] || wrong "these need another version than $version: $stale"
 
 # section VERSION: what the changelog has below its heading.
 section() { awk -v heading="## $1" '$0 == heading {on = 1; next} /^## / {on = 0} on' CHANGELOG.md; }

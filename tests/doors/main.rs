@@ -13,6 +13,7 @@ mod console;
 mod mcp;
 mod schedule;
 mod started;
+mod stop_arguments;
 #[path = "../support/lib.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
 mod support;

@@ -100,15 +100,7 @@ impl Stage {
     /// Runs a tool to its result.
     #[track_caller]
     fn run(&mut self, name: &str, args: Value) -> Value {
-        let answer = self
-            .client
-            .ask("ovos.tools.invoke", &json!({"name": name, "args": args}));
-        assert!(
-            answer["error"].is_null(),
-            "{name}: {answer}\n{}",
-            self.service.log()
-        );
-        answer["result"].clone()
+        self.client.result(&self.service, name, &args)
     }
 
     #[track_caller]

@@ -1,10 +1,9 @@
 //! Robot, drone and GStreamer on one machine, used from another one: its command line, its MCP door and its page drive them like
 //! toolboxes of its own, and what breaks between the two ends the motion.
 
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 use crate::page::{Machines, is_seen_and_stopped};
 use crate::support::client::Client;
 use crate::support::fabric::{self, succeeds};
+use crate::support::mcp::StdioClient;
 use crate::support::process::{DEADLINE, Process, free_port};
 use crate::support::proxy::{Proxy, Weather};
 use crate::support::scene::{Scene, ready};
@@ -154,15 +154,7 @@ impl Laptop {
     /// What a tool returned.
     #[track_caller]
     fn run(&mut self, name: &str, args: &Value) -> Value {
-        let answer = self
-            .client
-            .ask("ovos.tools.invoke", &json!({"name": name, "args": args}));
-        assert!(
-            answer["error"].is_null(),
-            "{name}: {answer}\n{}",
-            self.service.log()
-        );
-        answer["result"].clone()
+        self.client.result(&self.service, name, args)
     }
 
     /// The command line succeeds and prints this.
@@ -213,79 +205,31 @@ fn serve(scene: &Scene, client: &mut Client) -> Process {
     service
 }
 
-/// A client of the MCP door at stdin and stdout.
-struct Mcp {
-    door: Child,
-    lines: BufReader<std::process::ChildStdout>,
-    asked: u64,
-    /// How often progress was told.
-    steps: usize,
+/// A client of the MCP door at stdin and stdout, which asks for progress.
+fn model(laptop: &Laptop) -> StdioClient {
+    let mut command: Command = laptop.scene.sandbox.command(program("ovos-tools-mcp"));
+    let door = command
+        .args(["--bus", &laptop.scene.url()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut client = StdioClient::of(door);
+    client.wants_progress = true;
+    client
 }
 
-impl Mcp {
-    fn at(laptop: &Laptop) -> Self {
-        let mut command: Command = laptop.scene.sandbox.command(program("ovos-tools-mcp"));
-        command.args(["--bus", &laptop.scene.url()]);
-        let mut door = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(door.stdout.take().unwrap());
-        Self {
-            door,
-            lines,
-            asked: 0,
-            steps: 0,
-        }
-    }
-
-    fn send(&mut self, method: &str, mut params: Value) -> u64 {
-        self.asked += 1;
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {},
-            "progressToken": self.asked,
-        });
-        let request = json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params});
-        writeln!(self.door.stdin.as_mut().unwrap(), "{request}").unwrap();
-        self.asked
-    }
-
-    fn next(&mut self) -> Value {
-        let mut line = String::new();
-        assert!(self.lines.read_line(&mut line).unwrap() > 0, "the door has ended");
-        serde_json::from_str(&line).unwrap()
-    }
-
-    fn answer(&mut self, id: u64) -> Value {
-        loop {
-            let message = self.next();
-            if message["id"] == id {
-                return message;
-            }
-            self.steps += usize::from(message["method"] == "notifications/progress");
-        }
-    }
-
-    /// The result of a call, and how often its progress was told.
-    #[track_caller]
-    fn call(&mut self, name: &str, arguments: &Value) -> (Value, usize) {
-        self.steps = 0;
-        let id = self.send("tools/call", json!({"name": name, "arguments": arguments}));
-        let answer = self.answer(id);
-        assert_eq!(answer["result"]["isError"], false, "{name}: {answer}");
-        (answer["result"].clone(), self.steps)
-    }
+fn call(name: &str, arguments: &Value) -> Value {
+    json!({"name": name, "arguments": arguments})
 }
 
-impl Drop for Mcp {
-    fn drop(&mut self) {
-        _ = self.door.kill();
-        _ = self.door.wait();
-    }
+/// The result of a call.
+#[track_caller]
+fn result(model: &mut StdioClient, name: &str, arguments: &Value) -> Value {
+    let answer = model.ask("tools/call", call(name, arguments));
+    assert_eq!(answer["result"]["isError"], false, "{name}: {answer}");
+    answer["result"].clone()
 }
 
 #[test]
@@ -317,21 +261,18 @@ fn the_command_line_and_a_model_use_the_machines_of_another_host() {
     ] {
         laptop.tells(&words, expected);
     }
-    let mut model = Mcp::at(&laptop);
-    let (walked, steps) = model.call("walk", &json!({"duration": 2}));
-    assert!(steps > 0, "no progress: {walked}");
+    let mut model = model(&laptop);
+    let walked = result(&mut model, "walk", &json!({"duration": 2}));
+    assert!(model.progress > 0, "no progress: {walked}");
     if robot.machines.has_gstreamer {
         let pipeline = "videotestsrc is-live=true ! video/x-raw,width=320,height=240 ! fakesink";
         laptop.run("start_pipeline", &json!({"pipeline": pipeline, "name": "door"}));
         // It writes there, so a person at this machine says that it may.
         let snapshot = json!({"instance_id": "door", "inline": true});
-        let id = model.send(
-            "tools/call",
-            json!({"name": "take_snapshot", "arguments": snapshot}),
-        );
-        let asked = model.answer(id)["result"]["structuredContent"]["error"]["id"].clone();
+        let refused = model.ask("tools/call", call("take_snapshot", &snapshot));
+        let asked = &refused["result"]["structuredContent"]["error"]["id"];
         laptop.tells(&["approve", asked.as_str().unwrap()], "");
-        let (picture, _) = model.call("take_snapshot", &snapshot);
+        let picture = result(&mut model, "take_snapshot", &snapshot);
         let blocks = picture["content"].as_array().unwrap();
         let image = blocks.iter().find(|block| block["type"] == "image");
         assert!(
@@ -340,13 +281,9 @@ fn the_command_line_and_a_model_use_the_machines_of_another_host() {
         );
     }
     // A model that cancels ends the motion there.
-    let id = model.send(
-        "tools/call",
-        json!({"name": "walk", "arguments": {"duration": 20}}),
-    );
+    let id = model.send("tools/call", call("walk", &json!({"duration": 20})));
     laptop.client.until_phases(&[("running", 1)]);
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
-    writeln!(model.door.stdin.as_mut().unwrap(), "{cancel}").unwrap();
+    model.cancel(id);
     laptop.client.until_phases(&[]);
     laptop.run("walk", &json!({"duration": 0.5}));
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Error, Message, WebSocket, client};
 
-use super::process::DEADLINE;
+use super::process::{DEADLINE, Process};
 
 /// The timeout of one read of the socket. It only bounds how late a deadline is noticed.
 const LOOK: Duration = Duration::from_millis(20);
@@ -185,6 +185,14 @@ impl Client {
             "ovos.tools.invoke",
             &json!({ "name": name, "args": args, "toolbox_id": "testbed" }),
         )
+    }
+
+    /// Runs a tool to its result. A failure shows the log of the service.
+    #[track_caller]
+    pub(crate) fn result(&mut self, service: &Process, name: &str, args: &Value) -> Value {
+        let answer = self.ask("ovos.tools.invoke", &json!({"name": name, "args": args}));
+        assert!(answer["error"].is_null(), "{name}: {answer}\n{}", service.log());
+        answer["result"].clone()
     }
 
     /// The phases of the calls under way, by call id.

@@ -7,6 +7,7 @@ pub(crate) mod fabric;
 pub(crate) mod figures;
 pub(crate) mod fixture;
 pub(crate) mod kernel;
+pub(crate) mod mcp;
 pub(crate) mod process;
 pub(crate) mod proxy;
 pub(crate) mod python;

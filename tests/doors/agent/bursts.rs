@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::agent::model::{Model, Reply, calls, finish};
 use crate::agent::stage::{Stage, made};
+use crate::stop_arguments::STOP_ARGUMENTS;
 
 /// How many answers with a burst there are.
 fn bursts() -> u64 {
@@ -73,34 +74,10 @@ fn stop_moving_is_carried_out_and_nothing_else_of_its_answer() {
     stage.assert_at_rest();
 }
 
-/// What a model writes as arguments, and what it should not; `None`: there is no such key.
-const FORMS: [Option<&str>; 20] = [
-    None,
-    Some(r#""""#),
-    Some(r#""{}""#),
-    Some(r#""null""#),
-    Some(r#""[]""#),
-    Some(r#""[1, 2]""#),
-    Some(r#""\"\"""#),
-    Some(r#""\"{}\"""#),
-    Some(r#""at once""#),
-    Some(r#""{bad""#),
-    Some(r#""0""#),
-    Some(r#""1e999""#),
-    Some(r#""{\"toolbox_id\": [], \"reason\": null}""#),
-    Some(r#""{\"a\": \"\\ud800\"}""#),
-    Some("null"),
-    Some("{}"),
-    Some("[]"),
-    Some("5"),
-    Some("false"),
-    Some(r#"{"toolbox_id": {"a": []}}"#),
-];
-
 #[test]
 fn every_stop_is_carried_out_whatever_its_arguments_are() {
     let mut stage = stage();
-    for form in FORMS {
+    for form in STOP_ARGUMENTS {
         // The last is a tool of the toolbox.
         for name in ["emergency_stop", "stop_moving", "stop"] {
             let mut function = json!({ "name": name });

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
+use crate::support::mcp::StdioClient;
 use crate::support::process::Process;
 use crate::support::python::mcp_python;
 use crate::support::scene::{Scene, ready};
@@ -82,6 +83,11 @@ impl Stage {
             .stderr(Stdio::null())
             .spawn()
             .unwrap()
+    }
+
+    /// A client at stdin and stdout.
+    pub(crate) fn stdio_client(&self) -> StdioClient {
+        StdioClient::of(self.at_stdio(&[]))
     }
 
     fn command(&self, arguments: &[&str]) -> Command {

@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 
 use crate::mcp::door::Stage;
-use crate::mcp::run::Client;
+use crate::support::mcp::StdioClient;
 
 #[track_caller]
-fn through(client: &mut Client, name: &str, arguments: &Value) -> Value {
+fn through(client: &mut StdioClient, name: &str, arguments: &Value) -> Value {
     client.ask(
         "tools/call",
         json!({"name": "call_tool", "arguments": {"name": name, "arguments": arguments}}),
@@ -17,7 +17,7 @@ fn through(client: &mut Client, name: &str, arguments: &Value) -> Value {
 #[test]
 fn a_stop_of_a_toolbox_is_carried_out_whatever_its_arguments_are() {
     let stage = Stage::new(&json!({ "find_tools": true }));
-    let mut client = Client::at(&stage);
+    let mut client = stage.stdio_client();
     for arguments in [json!([]), json!(5), json!("now"), json!({"toolbox_id": []})] {
         let answer = through(&mut client, "stop", &arguments);
         assert!(answer["result"].is_object(), "{arguments}: {answer}");
@@ -33,14 +33,14 @@ fn a_stop_of_a_toolbox_is_carried_out_whatever_its_arguments_are() {
 #[test]
 fn it_is_off_by_default_and_the_toolset_holds_for_what_is_found() {
     let stage = Stage::new(&json!({}));
-    let mut client = Client::at(&stage);
+    let mut client = stage.stdio_client();
     for name in ["find_tools", "call_tool"] {
         let answer = client.ask("tools/call", json!({"name": name, "arguments": {"query": "add"}}));
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
     }
     drop(client);
     let stage = Stage::new(&json!({ "find_tools": true, "tools": { "deny": ["add"] } }));
-    let mut client = Client::at(&stage);
+    let mut client = stage.stdio_client();
     let found = client.ask(
         "tools/call",
         json!({"name": "find_tools", "arguments": {"query": "add two integers", "limit": 20}}),
@@ -54,7 +54,7 @@ fn it_is_off_by_default_and_the_toolset_holds_for_what_is_found() {
 #[test]
 fn what_has_to_be_confirmed_waits_as_a_direct_call_does() {
     let stage = Stage::on_hardware_with(&json!({ "find_tools": true }));
-    let mut client = Client::at(&stage);
+    let mut client = stage.stdio_client();
     let arguments = json!({"subsystems": ["left_arm"], "step_ms": 1, "steps": 1});
     let direct = client.ask("tools/call", json!({"name": "assemble", "arguments": arguments}));
     let wrapped = through(&mut client, "assemble", &arguments);

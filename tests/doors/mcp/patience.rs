@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::mcp::door::{Listening, Stage, binary};
 use crate::mcp::order::moves;
 use crate::mcp::sessions::{Http, read};
+use crate::support::mcp::StdioClient;
 use crate::support::process::Process;
 use crate::support::python::{frameworks_python, mcp_python, node};
 
@@ -196,7 +197,7 @@ fn stop_moving_and_the_end_of_a_session_end_what_was_left() {
     read(client.send("DELETE", ""));
     stage.client.until_phases(&[]);
     // A client at stdin and stdout that ends.
-    let mut at_stdio = crate::mcp::run::Client::at(&stage);
+    let mut at_stdio = stage.stdio_client();
     let params = moves("base", 100_000)["params"].clone();
     let left = at_stdio.ask("tools/call", params);
     assert_eq!(left["result"]["structuredContent"]["state"], "running", "{left}");
@@ -232,7 +233,7 @@ fn more_calls_than_a_client_may_leave_are_refused() {
 #[test]
 fn a_client_with_tasks_gets_one() {
     let mut stage = Stage::new(&json!({ "reply_within_ms": 200, "lease_ms": 3000 }));
-    let mut client = crate::mcp::run::Client::at(&stage);
+    let mut client = stage.stdio_client();
     client.capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
     // One that ends in time is no task.
     let quick = client.ask(
@@ -240,7 +241,7 @@ fn a_client_with_tasks_gets_one() {
         call("add", &json!({"a": 1, "b": 2}))["params"].clone(),
     );
     assert_eq!(quick["result"]["structuredContent"]["result"], 3, "{quick}");
-    let begin = |client: &mut crate::mcp::run::Client, steps: u64| {
+    let begin = |client: &mut StdioClient, steps: u64| {
         let task = client.ask("tools/call", moves("base", steps)["params"].clone())["result"].clone();
         assert_eq!(
             (&task["resultType"], &task["status"]),

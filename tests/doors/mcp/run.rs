@@ -1,82 +1,32 @@
 //! `run_steps`: several tools as one call, of the toolset alone, each judged by the policy as by itself.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::Child;
-
 use serde_json::{Value, json};
 
 use crate::mcp::door::Stage;
+use crate::support::mcp::StdioClient;
 
-/// A client at stdin and stdout, of the revision of 2026-07-28.
-pub(crate) struct Client {
-    door: Child,
-    lines: BufReader<std::process::ChildStdout>,
-    asked: u64,
-    /// What it says that it can do.
-    pub(crate) capabilities: Value,
-}
-
-impl Client {
-    pub(crate) fn at(stage: &Stage) -> Self {
-        let mut door = stage.at_stdio(&[]);
-        let lines = BufReader::new(door.stdout.take().unwrap());
-        Self {
-            door,
-            lines,
-            asked: 0,
-            capabilities: json!({}),
-        }
-    }
-
-    pub(crate) fn ask(&mut self, method: &str, mut params: Value) -> Value {
-        self.asked += 1;
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
-        });
-        let request = json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params});
-        writeln!(self.door.stdin.as_mut().unwrap(), "{request}").unwrap();
-        loop {
-            let mut line = String::new();
-            assert!(self.lines.read_line(&mut line).unwrap() > 0, "the door has ended");
-            let message: Value = serde_json::from_str(&line).unwrap();
-            if message["id"] == self.asked {
-                return message;
-            }
-        }
-    }
-
-    /// Calls `run_steps`; whether it failed, its text and its structured content.
-    #[track_caller]
-    fn run(&mut self, steps: Value) -> (bool, String, Value) {
-        let called = self.ask(
-            "tools/call",
-            json!({"name": "run_steps", "arguments": {"steps": steps}}),
-        );
-        let result = &called["result"];
-        let text = result["content"][0]["text"]
-            .as_str()
-            .unwrap_or_else(|| panic!("{called}"));
-        (
-            result["isError"] == true,
-            text.to_owned(),
-            result["structuredContent"].clone(),
-        )
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        drop(self.door.stdin.take());
-        _ = self.door.wait();
-    }
+/// Calls `run_steps`; whether it failed, its text and its structured content.
+#[track_caller]
+fn call_run_steps(client: &mut StdioClient, steps: Value) -> (bool, String, Value) {
+    let called = client.ask(
+        "tools/call",
+        json!({"name": "run_steps", "arguments": {"steps": steps}}),
+    );
+    let result = &called["result"];
+    let text = result["content"][0]["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{called}"));
+    (
+        result["isError"] == true,
+        text.to_owned(),
+        result["structuredContent"].clone(),
+    )
 }
 
 #[test]
 fn it_is_off_by_default() {
     let stage = Stage::new(&json!({}));
-    let mut client = Client::at(&stage);
+    let mut client = stage.stdio_client();
     let tools = client.ask("tools/list", json!({}))["result"]["tools"].take();
     assert!(
         tools
@@ -95,12 +45,15 @@ fn it_is_off_by_default() {
 #[test]
 fn it_calls_tools_of_the_list_and_shows_what_became_of_each() {
     let stage = Stage::new(&json!({ "run_steps": true, "tools": { "deny": ["set_mark"] } }));
-    let mut client = Client::at(&stage);
-    let (failed, text, run) = client.run(json!([
-        {"id": "sum", "name": "add", "args": {"a": 1, "b": 2}},
-        {"id": "whose", "name": "testbed_dup__dup", "after": ["sum"]},
-        {"id": "twice", "name": "add", "args": {"a": {"$from": "sum.result"}, "b": {"$from": "sum.result"}}},
-    ]));
+    let mut client = stage.stdio_client();
+    let (failed, text, run) = call_run_steps(
+        &mut client,
+        json!([
+            {"id": "sum", "name": "add", "args": {"a": 1, "b": 2}},
+            {"id": "whose", "name": "testbed_dup__dup", "after": ["sum"]},
+            {"id": "twice", "name": "add", "args": {"a": {"$from": "sum.result"}, "b": {"$from": "sum.result"}}},
+        ]),
+    );
     assert!(!failed, "{text}");
     assert_eq!(run["steps"][2]["result"]["result"], 6, "{run}");
     assert_eq!(
@@ -113,31 +66,40 @@ fn it_calls_tools_of_the_list_and_shows_what_became_of_each() {
         ("run_steps", "is not a tool of this list that can be a step"),
         ("reset_stop", "is not a tool of this list"),
     ] {
-        let (failed, text, _) = client.run(json!([{"id": "a", "name": name}]));
+        let (failed, text, _) = call_run_steps(&mut client, json!([{"id": "a", "name": name}]));
         assert!(failed && text.contains(expected), "{name}: {text}");
     }
-    let (failed, text, _) = client.run(json!([{"id": "a", "name": "ping", "after": ["a"]}]));
+    let (failed, text, _) = call_run_steps(&mut client, json!([{"id": "a", "name": "ping", "after": ["a"]}]));
     assert!(failed && text.contains("in a circle: a -> a"), "{text}");
-    let (failed, text, _) = client.run(json!([{"id": "a"}]));
+    let (failed, text, _) = call_run_steps(&mut client, json!([{"id": "a"}]));
     assert!(failed && text.contains("missing field `name`"), "{text}");
     // A stop is never a step that waits, and is not refused.
-    let (_, _, run) = client.run(json!([{"id": "a", "name": "stop", "after": ["nowhere"]}, 7]));
+    let (_, _, run) = call_run_steps(
+        &mut client,
+        json!([{"id": "a", "name": "stop", "after": ["nowhere"]}, 7]),
+    );
     assert_eq!(run["steps"][0]["status"], "completed", "{run}");
-    let (failed, text, _) = client.run(json!([{"id": "a", "name": "assemble"}]));
+    let (failed, text, _) = call_run_steps(&mut client, json!([{"id": "a", "name": "assemble"}]));
     assert!(failed && text.contains("EmergencyStop: step 'a': "), "{text}");
-    let (failed, text, _) = client.run(json!([{"id": "a", "name": "emergency_stop", "after": ["nowhere"]}]));
+    let (failed, text, _) = call_run_steps(
+        &mut client,
+        json!([{"id": "a", "name": "emergency_stop", "after": ["nowhere"]}]),
+    );
     assert!(!failed && text.contains("Everything is stopped"), "{text}");
 }
 
 #[test]
 fn a_step_that_has_to_be_confirmed_is_told_about_and_its_token_is_not() {
     let stage = Stage::on_hardware_with(&json!({ "run_steps": true }));
-    let mut client = Client::at(&stage);
-    let (failed, text, run) = client.run(json!([
-        {"id": "which", "name": "echo", "args": {"text": "left_arm"}},
-        {"id": "move", "name": "assemble", "args": {"subsystems": [{"$from": "which.text"}], "step_ms": 1, "steps": 1}},
-        {"id": "later", "name": "ping", "after": ["move"]},
-    ]));
+    let mut client = stage.stdio_client();
+    let (failed, text, run) = call_run_steps(
+        &mut client,
+        json!([
+            {"id": "which", "name": "echo", "args": {"text": "left_arm"}},
+            {"id": "move", "name": "assemble", "args": {"subsystems": [{"$from": "which.text"}], "step_ms": 1, "steps": 1}},
+            {"id": "later", "name": "ping", "after": ["move"]},
+        ]),
+    );
     assert!(failed, "{text}");
     let waits = &run["steps"][1];
     assert_eq!(waits["status"], "confirmation_required", "{run}");

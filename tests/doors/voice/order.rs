@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::stop_arguments::STOP_ARGUMENTS;
 use crate::voice::openai::done;
 use crate::voice::speech::Line;
 use crate::voice::stage::{Stage, moves};
@@ -150,30 +151,6 @@ fn stop_moving_ends_what_arrived_before_it_and_nothing_else() {
     });
 }
 
-/// What a voice writes as arguments, and what it should not: the value of the key, or none at all.
-const FORMS: [Option<&str>; 20] = [
-    None,
-    Some(r#""""#),
-    Some(r#""{}""#),
-    Some(r#""null""#),
-    Some(r#""[]""#),
-    Some(r#""[1, 2]""#),
-    Some(r#""\"\"""#),
-    Some(r#""\"{}\"""#),
-    Some(r#""at once""#),
-    Some(r#""{bad""#),
-    Some(r#""0""#),
-    Some(r#""1e999""#),
-    Some(r#""{\"toolbox_id\": [], \"reason\": null}""#),
-    Some(r#""{\"a\": \"\\ud800\"}""#),
-    Some("null"),
-    Some("{}"),
-    Some("[]"),
-    Some("5"),
-    Some("false"),
-    Some(r#"{"toolbox_id": {"a": []}}"#),
-];
-
 #[test]
 fn every_stop_is_carried_out_whatever_its_arguments_are() {
     let mut stage = Stage::new(&json!({}));
@@ -181,7 +158,7 @@ fn every_stop_is_carried_out_whatever_its_arguments_are() {
         if how == How::Responses {
             return;
         }
-        for (number, form) in FORMS.iter().enumerate() {
+        for (number, form) in STOP_ARGUMENTS.iter().enumerate() {
             // The last is a tool of the toolbox.
             for name in ["emergency_stop", "stop_moving", "stop"] {
                 let id = format!("{name}-{number}");

@@ -36,7 +36,6 @@ const ARROWS_UP: &[(&str, usize)] = &[
     ("doors/voice", 1),
     ("sims/px4", 7),
     ("toolboxes/abi", 1),
-    ("toolboxes/drone", 7),
     ("toolboxes/gstreamer", 2),
     ("toolboxes/robot", 22),
 ];

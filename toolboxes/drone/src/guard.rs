@@ -11,6 +11,7 @@ mod height;
 mod leg;
 mod limits;
 mod range;
+mod refusal;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -23,36 +24,11 @@ pub(crate) use fence::Global;
 pub(crate) use height::{above_sea, down, heading, height, within};
 pub(crate) use leg::{Leg, Pace};
 pub use limits::Limits;
-pub(crate) use range::{Adjustment, Range, Treatment, shown, whole};
+pub(crate) use range::{Adjustment, Range, shown, whole};
+pub(crate) use refusal::{Refusal, refuse};
 pub(crate) use table::{Need, Row, circumstances, failed_checks, row, rows};
 
 use crate::geo::{Ned, distance};
-
-/// Why a call is refused or ended: a stable code and a sentence.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{msg}")]
-pub(crate) struct Refusal {
-    pub(crate) code: &'static str,
-    pub(crate) msg: String,
-}
-
-impl Refusal {
-    /// Whether a call that ends with it commands nothing more: another party flies, or a stop has ended the call.
-    pub(crate) fn is_final(&self) -> bool {
-        matches!(
-            self.code,
-            "pilot_override" | "failsafe" | "stopped" | "cancelled" | "closed"
-        )
-    }
-}
-
-/// Returns a [`Refusal`] as an error.
-pub(crate) fn refuse<T>(code: &'static str, msg: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal {
-        code,
-        msg: msg.into(),
-    })
-}
 
 /// The greatest age of a pose, in seconds; poses come at 10 Hz or more.
 pub(crate) const POSE_MAX_AGE_S: f64 = 1.0;

@@ -2,7 +2,9 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::{Home, Limits, Refusal, refuse};
+use super::facts::Home;
+use super::limits::Limits;
+use super::refusal::{Refusal, refuse};
 use crate::geo::Ned;
 
 /// The area in which the vehicle may fly.

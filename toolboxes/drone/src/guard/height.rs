@@ -3,8 +3,9 @@
 //! A destination is not clamped: a vehicle that goes somewhere else than it was told to surprises people. A height outside
 //! the band is refused with the band, and a heading is taken modulo 360. Read [`height`].
 
+use super::facts::Home;
 use super::range::{HEIGHT, shown};
-use super::{Home, Refusal, refuse};
+use super::refusal::{Refusal, refuse};
 use crate::geo::wrap_deg;
 
 /// The greatest number that is taken for a heading, degrees: ten turns.

@@ -4,8 +4,8 @@
 //! leg together with the stopping distance at its end, so that no stop carries the vehicle over a limit. Read
 //! [`Leg::rests`].
 
-use super::braking::{reached, reaches};
-use super::{Braking, Pose};
+use super::braking::{Braking, reached, reaches};
+use super::facts::Pose;
 use crate::geo::Ned;
 
 /// Speeds in metres per second: horizontal, up and down.

@@ -2,7 +2,8 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::{Braking, Refusal, refuse};
+use super::braking::Braking;
+use super::refusal::{Refusal, refuse};
 
 /// The numbers of the guards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

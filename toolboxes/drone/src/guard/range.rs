@@ -2,7 +2,7 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::{Refusal, refuse};
+use super::refusal::{Refusal, refuse};
 
 /// Treatment of a number outside its range. NaN and infinity are always refused.
 #[derive(Clone, Copy, Debug, PartialEq)]

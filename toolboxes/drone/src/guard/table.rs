@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use ovos_toolbox_sdk::prelude::Effect;
 
-use super::range::{HEIGHT, Range};
-use super::{Adjustment, Facts, Health, Landed, Limits, Mode, Refusal, Treatment, refuse};
+use super::facts::{Facts, Health, Landed, Mode};
+use super::limits::Limits;
+use super::range::{Adjustment, HEIGHT, Range, Treatment};
+use super::refusal::{Refusal, refuse};
 
 /// A precondition of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,8 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::{Entry, VEHICLE};
+use super::arguments::VEHICLE;
+use super::entry::Entry;
 use crate::guard::Limits;
 
 /// The arguments whose names say what they are, with their units, or whose tool's text does.

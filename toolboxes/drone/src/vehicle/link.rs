@@ -214,7 +214,7 @@ fn start_simulator(vehicle: &Arc<Vehicle>) -> Result<(Child, Ports), LinkFailure
     .map(str::to_string)
     .to_vec();
     args.extend(simulator.args.iter().cloned());
-    let child = Child::start(&vehicle.tasks, &program, &args, |_| {}).map_err(lost)?;
+    let child = Child::start_with_file(&vehicle.tasks, &program, &args, &scene, |_| {}).map_err(lost)?;
     Ok((child, Ports { udp, nonce, scene }))
 }
 

@@ -17,13 +17,17 @@ use tokio_util::task::TaskTracker;
 
 use super::lock::lock;
 
-/// `$@` is the program. Standard input is the pipe, which the program does not inherit.
+/// `$1` is the file that goes with the program, or empty; the rest is the program. Standard input is the pipe, which the
+/// program does not inherit.
 const SCRIPT: &str = r#"exec 3<&0
+file=$1
+shift
 "$@" </dev/null 3<&- & program=$!
 { read -r _ <&3; kill -KILL $program; } >/dev/null 2>&1 & watch=$!
 exec 3<&-
 wait $program; code=$?
 kill $watch 2>/dev/null
+[ -z "$file" ] || rm -f "$file"
 exit $code"#;
 
 /// Number of lines of a child's output that are kept for error messages.
@@ -49,8 +53,23 @@ impl Child {
         args: &[A],
         each: impl Fn(&str) + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
+        Self::start_with_file(tasks, program, args, Path::new(""), each)
+    }
+
+    /// Starts a program that writes `file`, which is removed when the program has ended, also where this process was killed.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub(crate) fn start_with_file<A: AsRef<OsStr>>(
+        tasks: &TaskTracker,
+        program: &Path,
+        args: &[A],
+        file: &Path,
+        each: impl Fn(&str) + Send + Sync + 'static,
+    ) -> std::io::Result<Self> {
         let mut child = Command::new("/bin/sh")
             .args(["-c", SCRIPT, "sh"])
+            .arg(file)
             .arg(program)
             .args(args)
             .stdin(Stdio::piped())
@@ -116,5 +135,44 @@ async fn copy(
             kept.pop_front();
         }
         kept.push_back(line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_file_of_a_program_goes_with_it() {
+        for ends_by_itself in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("scene.json");
+            let script = r#"echo {} >"$1"; echo written; [ "$2" = true ] || exec sleep 60"#;
+            let args = [
+                "-c",
+                script,
+                "sh",
+                file.to_str().unwrap(),
+                &ends_by_itself.to_string(),
+            ];
+            let tasks = TaskTracker::new();
+            let (written, mut is_written) = tokio::sync::mpsc::unbounded_channel();
+            let child = Child::start_with_file(&tasks, Path::new("/bin/sh"), &args, &file, move |line| {
+                let _ = written.send(line.to_owned());
+            });
+            let mut child = child.unwrap();
+            assert_eq!(is_written.recv().await.as_deref(), Some("written"));
+            if ends_by_itself {
+                child.ended().await;
+            } else {
+                assert!(file.exists());
+            }
+            drop(child);
+            // The tasks copy the output, which ends when nothing holds it any more.
+            tasks.close();
+            let over = tokio::time::timeout(std::time::Duration::from_secs(20), tasks.wait());
+            over.await.expect("the program ends with its owner");
+            assert!(!file.exists(), "{ends_by_itself}: {} remains", file.display());
+        }
     }
 }
