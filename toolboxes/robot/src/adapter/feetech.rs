@@ -493,8 +493,10 @@ impl Adapter for Feetech {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            self.end_loan().await;
-            for bus in self.buses.values().filter(|bus| bus.sender().is_connected()) {
+            // A port that has just come back may not have been opened yet; the stop that opens it goes before what is sent here.
+            let lent = self.end_loan().await;
+            let buses = self.buses.values();
+            for bus in buses.filter(|bus| lent || bus.sender().is_connected()) {
                 let Ok(eased) = bus.sender().send(Urgency::Quiet, ease) else {
                     continue;
                 };

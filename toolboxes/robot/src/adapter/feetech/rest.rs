@@ -230,22 +230,30 @@ fn stop_bus(
     let settle = |wire: &mut Wire| wire.bounded(LISTENS, |wire| settle_in_order(wire, &groups, rest));
     let mut settled = settle(&mut wire);
     // A program that had the robot is killed with the toolbox, and may have had a last command under way.
-    if others_have(&config.port(bus)) {
+    let path = config.port(bus);
+    let holder = || holders(&path).into_iter().next();
+    if holder().is_some() {
         let end = Instant::now() + RELEASE;
-        while others_have(&config.port(bus)) && Instant::now() < end {
+        while holder().is_some() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(10));
         }
         settled = settle(&mut wire);
     }
+    let held = holder();
     // The next owner of the servos may be another program. What cannot be given back stays slow.
     if let Err(error) = ease(&mut wire) {
         tracing::warn!(%error, "the servos keep the greatest speed of the last movement");
     }
-    settled
-}
-
-fn others_have(port: &str) -> bool {
-    !holders(port).is_empty()
+    settled?;
+    match held {
+        None => Ok(()),
+        // The servos stand now, and nobody knows for how long.
+        Some(holder) => Err(ServoError::Shared {
+            bus: bus.as_str().to_owned(),
+            path,
+            holder,
+        }),
+    }
 }
 
 /// Opens a port that a dying process may still hold.
