@@ -464,7 +464,10 @@ fn only_what_the_owner_has_named_runs_and_only_so_long() {
     }
     let base = json!({"robots": {"go": {"kind": "unitree-go2", "policies": {"swing": {"command": ["x"]}}}}});
     let error = Harness::open::<Robots>(base).err().unwrap().to_string();
-    assert!(error.contains("only a robot of Feetech servos"), "{error}");
+    assert!(
+        error.contains("only a robot of Feetech or Dynamixel servos"),
+        "{error}"
+    );
     let none = arm(json!({}), true).unwrap();
     assert!(none.tools().iter().all(|tool| tool.name != "run_policy"));
 

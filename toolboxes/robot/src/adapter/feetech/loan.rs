@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::rest::{Rest, SLOWED, settle_in_order};
+use super::rest::{Rest, settle_in_order, slowed};
 use super::torque::{ease, hold, power};
 use super::{Feetech, tenth};
 use crate::adapter::{ActionError, ActionOutput, BackendState, Control, Notice};
@@ -251,7 +251,7 @@ impl Feetech {
                     // Once more and with patience: the stop before did not wait for slow answers.
                     let unknown = hold(wire, &asked)?;
                     if !unknown.is_empty() {
-                        return Err(wire.unconfirmed(&unknown, SLOWED));
+                        return Err(wire.unconfirmed(&unknown, slowed(wire)));
                     }
                     power(wire, &asked)?;
                     let off = modes.into_iter().filter(|(_, mode)| !mode.torque);

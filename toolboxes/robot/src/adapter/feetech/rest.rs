@@ -103,7 +103,8 @@ impl Feetech {
 pub(super) enum Rest {
     /// They let go.
     LetGo,
-    /// They hold where they are. One that does not say where it is goes on at the smallest speed.
+    /// They hold where they are. One that does not say where it is goes on at the smallest speed; an XL servo, which takes no speed without a
+    /// goal, lets go.
     Hold,
     /// They hold where they are. One that does not say where it is lets go.
     HoldOrLetGo,
@@ -144,16 +145,22 @@ pub(super) fn settle(wire: &mut Wire, all: &[u8], joints: &[u8], rest: Rest) -> 
         return confirmed(wire, joints.iter().copied().filter(holds).collect(), OFF);
     }
     let unknown = hold(wire, joints)?;
-    if rest == Rest::HoldOrLetGo && !unknown.is_empty() {
+    if (rest == Rest::HoldOrLetGo || !wire.slows()) && !unknown.is_empty() {
         let_go(wire, &unknown)?;
         return confirmed(wire, unknown, OFF);
     }
-    confirmed(wire, unknown, SLOWED)
+    confirmed(wire, unknown, slowed(wire))
 }
 
 const OFF: &str = "they were told to switch their torque off, and did not confirm it";
-pub(super) const SLOWED: &str =
-    "they go on at the smallest speed, a degree in eleven seconds, until they say where they are";
+
+/// What joints do that did not say where they are.
+pub(super) fn slowed(wire: &Wire) -> &'static str {
+    match wire.slows() {
+        true => "they go on at the smallest speed, a degree in eleven seconds, until they say where they are",
+        false => "they did not say where they are, and may go on to where they were sent",
+    }
+}
 
 /// No servo answers this instruction, so a missing servo does not delay it. It is sent twice, because it can be lost.
 fn let_go(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
@@ -216,13 +223,9 @@ fn stop_bus(
         .collect();
     let timeout = Duration::from_millis(config.answer_ms.clamp(2, 500));
     let hurry = Arc::new(AtomicBool::new(false));
-    let mut wire = Wire::new(Exchange::new(
-        bus.as_str(),
-        &config.port(bus),
-        config.baud,
-        timeout,
-        hurry,
-    ));
+    let mut wire = Wire::new(
+        Exchange::new(bus.as_str(), &config.port(bus), config.baud, timeout, hurry).of(config.family),
+    );
     open(&mut wire)?;
     wire.write_each(Register::GOAL_SPEED, &wheels)?;
     wire.write_each(Register::GOAL_SPEED, &wheels)?;
