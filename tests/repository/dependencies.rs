@@ -36,6 +36,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("config", &["ovos-toolbox-wire", "section"]),
     ("door", &["client", "config", "ovos-toolbox-wire", "signals"]),
     ("engine", &["ovos-toolbox-wire"]),
+    ("executable", &[]),
     ("logs", &["client", "config"]),
     ("protocol", &["ovos-toolbox-wire"]),
     ("program", &["ovos-toolbox-wire", "protocol", "signals"]),
@@ -53,6 +54,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "host",
         &[
             "engine",
+            "executable",
             "ovos-toolbox-wire",
             "program",
             "protocol",

@@ -1,6 +1,5 @@
 //! Plugin files and programs: whether they may be loaded, private copies of them, and their content.
 
-pub(crate) mod check;
 pub(crate) mod elf;
 pub(crate) mod file;
 pub(crate) mod fingerprint;

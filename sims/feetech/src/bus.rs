@@ -3,14 +3,17 @@
 use std::time::{Duration, Instant};
 
 use crate::delivery::{Delivery, Lateness};
+use crate::dynamixel::{self, ControlTable, Dynamixel};
 use crate::frame::{self, BROADCAST, Frame, Instruction};
 use crate::servo::Servo;
-use crate::{Fault, register};
+use crate::{Fault, packet, register};
 
 /// Servos on one line. Bytes go in, answers come out when they are due; the caller says what time it is.
 #[derive(Debug, Default)]
 pub struct Bus {
     pub(crate) servos: Vec<Servo>,
+    /// Those of the servos, in their order, where they are Dynamixels: then the bus speaks protocol 2.0.
+    pub(crate) tables: Vec<ControlTable>,
     pub(crate) frames: Vec<Frame>,
     /// How many of the next answers are delayed, and by how much.
     pub(crate) late: (usize, Duration),
@@ -36,6 +39,17 @@ impl Bus {
     pub fn new(servos: impl IntoIterator<Item = Servo>) -> Self {
         Self {
             servos: servos.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// A bus of Dynamixel's servos.
+    #[must_use]
+    pub fn dynamixel(servos: impl IntoIterator<Item = Dynamixel>) -> Self {
+        let (servos, tables) = servos.into_iter().map(|one| (one.motor, one.table)).unzip();
+        Self {
+            servos,
+            tables,
             ..Self::default()
         }
     }
@@ -67,9 +81,16 @@ impl Bus {
     pub fn hear(&mut self, bytes: &[u8], now: Instant) -> bool {
         self.bytes.extend_from_slice(bytes);
         let mut has_answer = false;
-        while let Some(frame) = frame::take_instruction(&mut self.bytes, now) {
+        let take_instruction = match self.tables.is_empty() {
+            true => frame::take_instruction,
+            false => packet::take_instruction,
+        };
+        while let Some(frame) = take_instruction(&mut self.bytes, now) {
             has_answer = true;
-            let answers = obeyed(&mut self.servos, &frame, now);
+            let answers = match self.tables.as_mut_slice() {
+                [] => obeyed(&mut self.servos, &frame, now),
+                tables => dynamixel::obeyed(&mut self.servos, tables, &frame, now),
+            };
             self.post(answers, &frame, now);
             self.frames.push(frame);
         }

@@ -1,4 +1,4 @@
-//! A serial bus of simulated Feetech STS3215 servos on a pseudo terminal.
+//! A serial bus of simulated Feetech STS3215 servos, or of Dynamixel's XL430-W250 and XL330-M288, on a pseudo terminal.
 //!
 //! Owns the wire format, each servo's register table and a simple model of its motion: full speed at once, weights that pull at its
 //! horn, ends, and the alarms of what it cannot bear. It records every instruction, and it fails on demand: a
@@ -18,14 +18,17 @@
 
 mod bus;
 mod delivery;
+mod dynamixel;
 mod fault;
 mod frame;
 mod line;
+mod packet;
 mod servo;
 mod terminal;
 
 pub use bus::Bus;
 pub use delivery::{Delivery, Lateness};
+pub use dynamixel::{ControlTable, Dynamixel, Model, control};
 pub use fault::Fault;
 pub use frame::{BROADCAST, Frame, Instruction};
 pub use line::Line;

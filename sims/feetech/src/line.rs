@@ -12,6 +12,7 @@ use rustix::event::Timespec;
 use crate::Fault;
 use crate::bus::Bus;
 use crate::delivery::Delivery;
+use crate::dynamixel::{ControlTable, Dynamixel};
 use crate::frame::Frame;
 use crate::servo::Servo;
 use crate::terminal::Terminal;
@@ -45,7 +46,17 @@ impl Line {
     pub fn start(servos: impl IntoIterator<Item = Servo>) -> io::Result<Self> {
         let terminal = Terminal::open()?;
         let path = terminal.path().to_owned();
-        Ok(Self::play(terminal, path, servos, None))
+        Ok(Self::play(terminal, path, Bus::new(servos), None))
+    }
+
+    /// Starts a bus of Dynamixel's servos on a path that the system chooses.
+    ///
+    /// # Errors
+    /// No pseudo terminal is available.
+    pub fn dynamixel(servos: impl IntoIterator<Item = Dynamixel>) -> io::Result<Self> {
+        let terminal = Terminal::open()?;
+        let path = terminal.path().to_owned();
+        Ok(Self::play(terminal, path, Bus::dynamixel(servos), None))
     }
 
     /// Starts a bus behind a symbolic link, which stays the same after [`Line::unplug`] and [`Line::plug`].
@@ -58,19 +69,14 @@ impl Line {
         Ok(Self::play(
             terminal,
             link.to_owned(),
-            servos,
+            Bus::new(servos),
             Some(link.to_owned()),
         ))
     }
 
-    fn play(
-        terminal: Terminal,
-        path: PathBuf,
-        servos: impl IntoIterator<Item = Servo>,
-        link: Option<PathBuf>,
-    ) -> Self {
+    fn play(terminal: Terminal, path: PathBuf, bus: Bus, link: Option<PathBuf>) -> Self {
         let shared = Arc::new(Shared {
-            state: Mutex::new(Bus::new(servos)),
+            state: Mutex::new(bus),
             heard: Condvar::new(),
             closing: AtomicBool::new(false),
             plugged: AtomicBool::new(true),
@@ -122,6 +128,13 @@ impl Line {
     pub fn servo<R>(&self, id: u8, change: impl FnOnce(&mut Servo) -> R) -> Option<R> {
         let mut state = self.shared.state();
         state.servo(id, Instant::now()).map(change)
+    }
+
+    /// Reads or changes the control table of a Dynamixel. `None` if there is none with this id.
+    pub fn table<R>(&self, id: u8, change: impl FnOnce(&mut ControlTable) -> R) -> Option<R> {
+        let mut state = self.shared.state();
+        let at = state.servos.iter().position(|servo| servo.id() == id)?;
+        state.tables.get_mut(at).map(change)
     }
 
     /// Sets the fault of a servo.

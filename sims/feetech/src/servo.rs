@@ -250,6 +250,14 @@ impl Servo {
         (self.word(r::MIN_POSITION), self.word(r::MAX_POSITION), offset)
     }
 
+    /// Counts its turns from the present one on, as a Dynamixel does; what is in its way stays where it is.
+    pub(crate) fn begin_turn_anew(&mut self) {
+        let within = self.horn.rem_euclid(TURN);
+        let (low, high) = self.stops;
+        let shift = within - self.horn;
+        (self.horn, self.stops) = (within, (low + shift, high + shift));
+    }
+
     pub(crate) fn read(&mut self, address: u8, length: u8, now: Instant) -> Vec<u8> {
         self.advance(now);
         let at = usize::from(address);

@@ -81,7 +81,7 @@ pub struct RobotConfig {
     /// A TOML file with poses, places, dances and gestures that are added to the robot's own, or replace them.
     pub poses: Option<PathBuf>,
     /// Programs that may have the robot for a time, such as LeRobot's policies, by the name that `run_policy` takes. Only for a robot
-    /// of Feetech servos. This toolbox's limits do not hold while one has it.
+    /// of Feetech or Dynamixel servos. This toolbox's limits do not hold while one has it.
     pub policies: BTreeMap<String, PolicyTable>,
     /// For a simulated robot: what is around it.
     pub sim: SimConfig,

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant, SystemTime};
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::task::spawn_blocking;
 use ros_graph::picture::Picture;
+use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
+use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::adapter::ActionOutput;
 use crate::conclude::ActionResult;
@@ -60,7 +62,10 @@ pub(crate) async fn look(
         }
         (None, None, Some(device)) => {
             let device = device.clone();
-            let read = reading(context, move || of_device(&device)).await?;
+            // Closed when nobody waits for the picture any more: then GStreamer's process is killed.
+            let (awaited, waits) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| blind(camera, &error))?;
+            let read = reading(context, move || of_device(&device, &awaited)).await?;
+            drop(waits);
             let (picture, age) = read.map_err(|why| blind(camera, &why))?;
             (picture, Some(age), camera.to_owned())
         }
@@ -109,9 +114,9 @@ async fn reading<R: Send + 'static>(
 }
 
 /// The picture of a camera of this machine, and the age that it has at most.
-fn of_device(device: &str) -> Result<(Picture, Duration), String> {
+fn of_device(device: &str, awaited: &OwnedFd) -> Result<(Picture, Duration), String> {
     let begun = Instant::now();
-    let jpeg = video::take(device)?;
+    let jpeg = video::take(device, awaited)?;
     let picture = Picture::of_file(jpeg, POINTS).map_err(|error| format!("{device}: {error}"))?;
     Ok((picture, begun.elapsed()))
 }

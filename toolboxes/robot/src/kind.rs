@@ -17,14 +17,16 @@ use crate::driver::Driver;
 use crate::model::error::{nearest, taught};
 use crate::model::file::RobotFile;
 use crate::model::{Model, ModelError};
+use crate::servo::Family;
 use crate::subsystem::Subsystem;
 
 /// Reads the table `channels`.
 type Read = fn(toml::Table) -> Result<Box<dyn Driver>, toml::de::Error>;
 
 /// The drivers, by their word in a file.
-const DRIVERS: [(&str, Read); 4] = [
+const DRIVERS: [(&str, Read); 5] = [
     ("booster", read::<BoosterK1Config>),
+    ("dynamixel", dynamixel),
     ("feetech", read::<FeetechConfig>),
     ("ros", read::<RosBaseConfig>),
     ("unitree", unitree),
@@ -34,6 +36,15 @@ fn read<T: Driver + DeserializeOwned + 'static>(
     table: toml::Table,
 ) -> Result<Box<dyn Driver>, toml::de::Error> {
     Ok(Box::new(table.try_into::<T>()?))
+}
+
+/// The channels are those of the driver `feetech`; the servos at their ends are Dynamixel's.
+fn dynamixel(table: toml::Table) -> Result<Box<dyn Driver>, toml::de::Error> {
+    let family = Family::Xl;
+    Ok(Box::new(FeetechConfig {
+        family,
+        ..table.try_into()?
+    }))
 }
 
 /// The channels of Unitree's robots differ: `machine` says which one it is, a G1 where it is left out.

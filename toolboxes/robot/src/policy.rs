@@ -19,6 +19,9 @@ pub use keeper::{ROLE, run as keep};
 const LONGEST: f64 = 3_600.0;
 /// The most words of a command.
 const WORDS: usize = 200;
+/// The most bytes of a command and of its environment. They go to the keeper at once, through a socket that takes three times as many before
+/// it makes a writer wait (`net.core.wmem_default`, 212,992 on Linux): nothing may hold up a stop.
+const BYTES: usize = 64 << 10;
 
 /// A program that may have the robot for a time, such as LeRobot's `lerobot-rollout` with a policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +79,7 @@ impl PolicyTable {
             }
             Some(_) => {}
         }
+        self.fits(&self.command).map_err(|why| format!(".{why}"))?;
         for (key, value, (min, max)) in [
             ("max_seconds", self.max_seconds, (1.0, LONGEST)),
             ("startup_seconds", self.startup_seconds, (0.0, 600.0)),
@@ -99,16 +103,27 @@ impl PolicyTable {
     /// The words of its command.
     ///
     /// # Errors
-    /// It names a port that the robot has not.
+    /// It names a port that the robot has not, or is too long.
     pub(crate) fn words(
         &self,
         ports: &BTreeMap<BusName, String>,
         seconds: f64,
     ) -> Result<Vec<String>, String> {
-        self.command
-            .iter()
-            .map(|word| fill(word, ports, seconds))
-            .collect()
+        let filled = self.command.iter().map(|word| fill(word, ports, seconds));
+        let words: Vec<String> = filled.collect::<Result<_, _>>()?;
+        self.fits(&words)?;
+        Ok(words)
+    }
+
+    fn fits(&self, words: &[String]) -> Result<(), String> {
+        let env = self.env.iter().flat_map(|(name, value)| [name, value]);
+        let bytes: usize = words.iter().chain(env).map(String::len).sum();
+        match bytes <= BYTES {
+            true => Ok(()),
+            false => Err(format!(
+                "command: it and env have {bytes} bytes, expected at most {BYTES}"
+            )),
+        }
     }
 }
 

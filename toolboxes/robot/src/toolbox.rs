@@ -330,7 +330,8 @@ fn policies(
     let wrong = |why: String| ToolError::bad_args(format!("robots.{name}.policies{why}"));
     if !robot.policies.is_empty() && !parts.services.lends {
         return Err(wrong(
-            ": only a robot of Feetech servos can be given to another program; leave it out".to_owned(),
+            ": only a robot of Feetech or Dynamixel servos can be given to another program; leave it out"
+                .to_owned(),
         ));
     }
     for (policy, table) in &robot.policies {

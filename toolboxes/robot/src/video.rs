@@ -1,14 +1,16 @@
 //! One picture of a camera of this machine, through GStreamer's own program.
 //!
-//! Owns that process, which ends with its picture or is killed. Read [`take`].
+//! Owns that process, which ends with its picture, or is killed when it takes too long or nobody waits for it any more. Read [`take`].
 
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt as _;
 use std::process::{Child, Command, Stdio};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// The program; Debian has it in `gstreamer1.0-tools`, and what it needs for cameras and JPEG in `gstreamer1.0-plugins-good`.
@@ -19,6 +21,8 @@ pub(crate) const TEST: &str = "test";
 const PICTURES: &str = "num-buffers=5";
 /// How long a camera may take: some need two seconds for their first picture.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// How long what it has written may take to be read when it has ended: something that it has started may have its pipes.
+const LAST: Duration = Duration::from_millis(200);
 /// The most bytes of all pictures, and of what the program complains of.
 const LARGEST: u64 = 64 << 20;
 const COMPLAINT: u64 = 16 << 10;
@@ -40,11 +44,11 @@ pub(crate) fn check(device: &str) -> Result<(), String> {
     ))
 }
 
-/// A JPEG of what the camera sees now. Blocks, at most for 8 s.
+/// A JPEG of what the camera sees now. Blocks, at most for 8 s, and not after the other end of the pipe `awaited` is closed.
 ///
 /// # Errors
 /// There is no device, another program has it, or GStreamer is not there; for a person.
-pub(crate) fn take(device: &str) -> Result<Vec<u8>, String> {
+pub(crate) fn take(device: &str, awaited: &OwnedFd) -> Result<Vec<u8>, String> {
     let named = |why: &dyn std::fmt::Display| format!("{device}: {why}");
     let mut command = Command::new(PROGRAM);
     command.arg("-q");
@@ -77,7 +81,7 @@ pub(crate) fn take(device: &str) -> Result<Vec<u8>, String> {
             "{PROGRAM} cannot be started ({error}); install gstreamer1.0-tools and gstreamer1.0-plugins-good"
         ))
     })?;
-    let (pictures, complaint) = watched(child).map_err(|error| named(&error))?;
+    let (pictures, complaint) = watched(child, PATIENCE, awaited).map_err(|error| named(&error))?;
     let last = pictures.windows(BEGIN.len()).rposition(|bytes| bytes == BEGIN);
     match last.and_then(|at| pictures.get(at..)) {
         Some(picture) => Ok(picture.to_vec()),
@@ -85,34 +89,63 @@ pub(crate) fn take(device: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// What a program writes until it ends, or is killed because it does not.
-fn watched(mut child: Child) -> std::io::Result<(Vec<u8>, String)> {
-    let pictures = reading(child.stdout.take(), LARGEST);
-    let complaint = reading(child.stderr.take(), COMPLAINT);
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let ended = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())).transpose()?;
-    let patience = Timespec::try_from(PATIENCE).ok();
-    if let Some(ended) = &ended {
-        _ = poll(&mut [PollFd::new(ended, PollFlags::IN)], patience.as_ref());
+/// A process that is killed, and not left to anybody, whatever comes between.
+struct Reaped(Child);
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        // Fails only where it has ended.
+        _ = self.0.kill();
+        _ = self.0.wait();
     }
-    // Fails only where it has ended.
-    _ = child.kill();
-    child.wait()?;
+}
+
+/// What a program writes until it ends, or is killed because it does not, or because the other end of `awaited` is closed.
+fn watched(child: Child, patience: Duration, awaited: &OwnedFd) -> std::io::Result<(Vec<u8>, String)> {
+    let mut child = Reaped(child);
+    let pictures = reading(child.0.stdout.take(), LARGEST)?;
+    let complaint = reading(child.0.stderr.take(), COMPLAINT)?;
+    let pid = i32::try_from(child.0.id()).ok().and_then(Pid::from_raw);
+    let ended = pid_handle(pid)?;
+    let until = Instant::now() + patience;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let mut fds = [
+            PollFd::new(&ended, PollFlags::IN),
+            // Nothing is written into it: it says that its other end is closed.
+            PollFd::new(awaited, PollFlags::empty()),
+        ];
+        match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(_) => break,
+        }
+    }
+    drop(child);
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ok((
-        pictures.join().unwrap_or_default(),
-        text(complaint.join().unwrap_or_default()),
+        pictures.recv_timeout(LAST).unwrap_or_default(),
+        text(complaint.recv_timeout(LAST).unwrap_or_default()),
     ))
 }
 
-fn reading(pipe: Option<impl Read + Send + 'static>, most: u64) -> JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
+fn pid_handle(pid: Option<Pid>) -> std::io::Result<OwnedFd> {
+    let pid = pid.ok_or(std::io::ErrorKind::InvalidData)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// Reads a pipe to its end, on a thread that ends there.
+fn reading(pipe: Option<impl Read + Send + 'static>, most: u64) -> std::io::Result<Receiver<Vec<u8>>> {
+    let (sender, bytes) = channel();
+    std::thread::Builder::new().spawn(move || {
         let mut bytes = Vec::new();
         if let Some(pipe) = pipe {
             _ = pipe.take(most).read_to_end(&mut bytes);
         }
-        bytes
-    })
+        // Nobody may wait any more.
+        _ = sender.send(bytes);
+    })?;
+    Ok(bytes)
 }
 
 /// Why there is no picture: GStreamer's first error, or what the system said.
@@ -129,7 +162,32 @@ fn reason(complaint: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rustix::pipe::{PipeFlags, pipe_with};
+
     use super::*;
+
+    /// It is gone, not even a zombie, when it took too long and when nobody waits for it.
+    #[test]
+    fn no_process_is_left_behind() {
+        for (patience, is_awaited) in [
+            (Duration::from_millis(20), true),
+            (Duration::from_secs(600), false),
+        ] {
+            let child = Command::new("sleep")
+                .arg("600")
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let process = format!("/proc/{}", child.id());
+            let (awaited, waits) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+            let waits = is_awaited.then_some(waits);
+            let (pictures, complaint) = watched(child, patience, &awaited).unwrap();
+            assert!(pictures.is_empty() && complaint.is_empty(), "{complaint}");
+            assert!(!std::path::Path::new(&process).exists(), "{process}");
+            drop(waits);
+        }
+    }
 
     #[test]
     fn a_complaint_of_gstreamer_becomes_a_reason() {

@@ -4,12 +4,12 @@
 //! interpreter finds its libraries by its own path. Read [`Executable::find`]. Blocks.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::artifact::check;
 use crate::artifact::fingerprint::{Fingerprint, sha256_of};
+use executable::check;
+use executable::command::{command_of, is_executable, script_of};
 use section::ProgramConfig;
 
 /// The largest script that is hashed; owner and mode of a larger one are checked.
@@ -36,14 +36,14 @@ impl Executable {
     /// # Errors
     /// The problem, and what to do about it.
     pub(crate) fn find(entry: &Arc<ProgramConfig>) -> Result<Self, String> {
-        let command = command_of(entry)?;
+        let command = found(entry)?;
         let mut files = Vec::new();
         let of_server = match server_of(entry)? {
-            Some(server) => [Some(server), server_entry(entry).as_ref().and_then(script_of)],
+            Some(server) => [Some(server), server_entry(entry).as_ref().and_then(script)],
             None => [None, None],
         };
         // The last file is the one by which people know the entry.
-        let own = [Some(command.clone()), script_of(entry)];
+        let own = [Some(command.clone()), script(entry)];
         for path in of_server.into_iter().chain(own).flatten() {
             let real = check::file(&path).map_err(|error| error.to_string())?;
             let fingerprint = Fingerprint::read(&real);
@@ -107,54 +107,23 @@ impl Executable {
     }
 }
 
+/// The path of an entry's command.
+///
+/// # Errors
+/// It is in no folder of the service's `PATH`.
+fn found(entry: &ProgramConfig) -> Result<PathBuf, String> {
+    let word = entry.command.first().map_or("", String::as_str);
+    command_of(word, &std::env::var_os("PATH").unwrap_or_default())
+}
+
+fn script(entry: &ProgramConfig) -> Option<PathBuf> {
+    script_of(entry.command.iter().chain(&entry.args))
+}
+
 /// Checks owner and mode of the files and folders from which an interpreter imports.
 fn check_imports(entry: &ProgramConfig) -> Result<(), String> {
     let mut imports = entry.imports.iter();
     imports.try_for_each(|path| check::imported(path).map_err(|error| error.to_string()))
-}
-
-/// Commands that run a file that an argument names; without the version at the end of their names.
-const INTERPRETERS: &[&str] = &[
-    "bash", "bun", "dash", "deno", "ksh", "lua", "luajit", "node", "nodejs", "perl", "php", "pypy", "python",
-    "ruby", "rscript", "sh", "tclsh", "zsh",
-];
-/// Options of these commands whose value may be a file other than the script.
-const WITH_FILE: &[&str] = &[
-    "-r",
-    "--experimental-loader",
-    "--import",
-    "--init-file",
-    "--loader",
-    "--rcfile",
-    "--require",
-];
-
-/// The script, if the command is an interpreter: its first argument that is the whole path of a file. This function
-/// does not know which options take a value, so it looks at every argument up to `-m` or `-c`, which name code that is
-/// no file. Files among the arguments of any other command are data.
-fn script_of(entry: &ProgramConfig) -> Option<PathBuf> {
-    let mut words = entry.command.iter().chain(&entry.args);
-    let is_named = |word: &String, names: &[&str]| {
-        let name = Path::new(word).file_name().and_then(|name| name.to_str());
-        let name = name.unwrap_or_default().to_lowercase();
-        names.contains(&name.trim_end_matches(|last: char| last.is_ascii_digit() || ".-".contains(last)))
-    };
-    let mut command = words.next()?;
-    if is_named(command, &["env"]) {
-        command = words.find(|word| !word.starts_with('-') && !word.contains('='))?;
-    }
-    if !is_named(command, INTERPRETERS) {
-        return None;
-    }
-    let mut before = words.take_while(|word| !matches!(word.as_str(), "-m" | "-c"));
-    loop {
-        let word = before.next()?;
-        if WITH_FILE.contains(&word.as_str()) {
-            before.next();
-        } else if word.starts_with('/') && Path::new(word).is_file() {
-            return Some(word.into());
-        }
-    }
 }
 
 /// The hash of a file, or a text that says why a script has none.
@@ -171,7 +140,7 @@ fn hash(path: &Path, is_script: bool) -> Result<String, String> {
 /// # Errors
 /// The command is in no folder of the service's `PATH`.
 pub(crate) fn server_of(entry: &ProgramConfig) -> Result<Option<PathBuf>, String> {
-    server_entry(entry).map(|server| command_of(&server)).transpose()
+    server_entry(entry).map(|server| found(&server)).transpose()
 }
 
 /// A mounted server, as if it were a program.
@@ -183,77 +152,11 @@ fn server_entry(entry: &ProgramConfig) -> Option<ProgramConfig> {
     })
 }
 
-/// The path of the command: the path that is written, or the first match in the folders of the service's `PATH`.
-/// Relative folders of `PATH` are skipped, so the working directory is never searched.
-fn command_of(entry: &ProgramConfig) -> Result<PathBuf, String> {
-    let word = entry.command.first().map_or("", String::as_str);
-    if word.starts_with('/') {
-        return Ok(word.into());
-    }
-    let searched = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&searched)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(word))
-        .find(|path| path.is_file() && is_executable(path));
-    found.ok_or_else(|| {
-        let searched = searched.display();
-        format!(
-            "`{word}` was not found in the service's PATH ({searched}); install it, or write its whole path"
-        )
-    })
-}
-
-fn is_executable(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
-    #[test]
-    fn the_script_of_an_interpreter_is_its_first_file_whatever_options_come_before_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str, bytes: u64| {
-            let path = folder.path().join(name);
-            fs::File::create(&path).unwrap().set_len(bytes).unwrap();
-            path.to_str().unwrap().to_owned()
-        };
-        let (script, data, large) = (file("a.py", 1), file("data", 1), file("large", MAX_SCRIPT + 1));
-        let gone = folder.path().join("gone").to_str().unwrap().to_owned();
-        for (words, expected) in [
-            (vec!["python3", &script, &data], Some(&script)),
-            (vec!["python3", "-u", "-B", &script], Some(&script)),
-            (vec!["python3", "-m", "arm", &data], None),
-            (vec!["python3", "-u", "-c", "pass", &data], None),
-            (vec!["python3", "-W", "ignore", &script], Some(&script)),
-            (vec!["bash", "-o", "pipefail", &script, "-c"], Some(&script)),
-            (vec!["/usr/bin/env", "python3", &script], Some(&script)),
-            (
-                vec!["/usr/bin/env", "-S", "A=1", "python3.11", &script],
-                Some(&script),
-            ),
-            (vec!["/usr/bin/env", "arm", "--config", &data], None),
-            (vec!["/v/bin/python3.14", &script], Some(&script)),
-            (vec!["node", "--require", &data, &script], Some(&script)),
-            (vec!["node-18", &script], Some(&script)),
-            (vec!["python3", &large], Some(&large)),
-            // Files among the arguments of another command are data.
-            (vec!["arm", "serve", &data], None),
-            (vec!["arm", "--config", &data], None),
-            (vec!["/opt/sh/arm", &large, &script], None),
-            (vec!["python-arm", &data], None),
-            (vec!["python3", &gone, &script], Some(&script)),
-            (vec!["python3", "a.py"], None),
-            (vec!["arm"], None),
-        ] {
-            let entry = ProgramConfig {
-                command: words.iter().map(|word| (*word).to_owned()).collect(),
-                ..ProgramConfig::new("p")
-            };
-            assert_eq!(script_of(&entry), expected.map(PathBuf::from), "{words:?}");
-        }
-    }
+    use super::*;
 
     #[test]
     fn a_script_is_checked_also_behind_an_option_and_one_too_large_to_be_hashed_is_never_allowed_by_its_hash()

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use ovos_toolbox_wire::{Manifest, Object};
 use serde_json::Value;
 
-use crate::artifact::check;
 use crate::artifact::elf;
 use crate::artifact::fingerprint::Fingerprint;
 use crate::artifact::greeter::section_of;
@@ -22,6 +21,7 @@ use crate::lifecycle::settings::Configured;
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::Off;
 use crate::transport::greeting::{self, Introduction};
+use executable::check;
 use schema::OutputSchema;
 use section::ProgramConfig;
 

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::artifact::check;
 use crate::artifact::elf;
 use crate::artifact::file::PluginFile;
 use crate::artifact::greeter::Greeter;
@@ -29,6 +28,7 @@ use crate::transport::child::ProcessSettings;
 use crate::transport::common_process::CommonProcess;
 use crate::transport::greeting::{self, Introduction};
 use crate::transport::hosted::Hosted;
+use executable::check;
 use section::ProgramConfig;
 
 /// How long opening, listing and closing may take in all.

@@ -9,7 +9,6 @@ use futures_util::future::join_all;
 use ovos_toolbox_wire::Manifest;
 use protocol::Raw;
 
-use crate::artifact::check;
 use crate::artifact::file::PluginFile;
 use crate::artifact::program::Executable;
 use crate::lifecycle::claimed_finding::{ClaimedFinding, Offered};
@@ -25,6 +24,7 @@ use crate::lifecycle::shared::Shared;
 use crate::process::confine::why_unconfined;
 use crate::transport::greeting::{self, Introduction};
 use crate::transport::members::id_of;
+use executable::check;
 use section::ProgramConfig;
 
 /// The result of examining a program.

@@ -1,4 +1,4 @@
-//! Feetech servos on serial buses: whatever arms, wheels, head, lift and hitch a robot's file puts there.
+//! Servos on serial buses, Feetech's or Dynamixel's: whatever arms, wheels, head, lift and hitch a robot's file puts there.
 //!
 //! Owns how actions become goals of servos, and the wait until the goals are reached. Torque goes on when a movement
 //! needs it, with the goal at the present position, and never before. The wheels turn on a lease of 300 ms that the
@@ -54,7 +54,9 @@ use crate::clock::{Clock, since_1970};
 use crate::conduct::Stop;
 use crate::driver::DrivenRobot;
 use crate::policy::guest::Guest;
-use crate::servo::{Line, Pending, Register, Sender, ServoBus, ServoError, SimulatedLine, Urgency, Wire};
+use crate::servo::{
+    Family, Line, Pending, Register, Sender, ServoBus, ServoError, SimulatedLine, Urgency, Wire,
+};
 use crate::spot::Fix;
 use crate::step::Stage;
 use crate::subsystem::Subsystem;
@@ -71,6 +73,7 @@ pub struct Feetech {
     stop: Stop,
     /// The frame of its dead reckoning, which begins where the base stands when the toolbox is opened.
     frame: String,
+    family: Family,
     unheard: Unheard,
     buses: BTreeMap<BusName, ServoBus>,
     clock: Clock,
@@ -145,6 +148,7 @@ impl Feetech {
                     None => Line::Serial(&path, config.baud),
                 },
                 timeout,
+                config.family,
                 (layout.ids(bus), wheels),
                 changed,
             );
@@ -161,6 +165,7 @@ impl Feetech {
             estop,
             stop: robot.stop.clone(),
             frame: format!("start-{}", since_1970().as_secs()),
+            family: config.family,
             unheard: config.hold_unheard,
             clock: simulated.map(|(clock, _)| clock.clone()).unwrap_or_default(),
             known: Mutex::default(),
@@ -493,8 +498,10 @@ impl Adapter for Feetech {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            self.end_loan().await;
-            for bus in self.buses.values().filter(|bus| bus.sender().is_connected()) {
+            // A port that has just come back may not have been opened yet; the stop that opens it goes before what is sent here.
+            let lent = self.end_loan().await;
+            let buses = self.buses.values();
+            for bus in buses.filter(|bus| lent || bus.sender().is_connected()) {
                 let Ok(eased) = bus.sender().send(Urgency::Quiet, ease) else {
                     continue;
                 };

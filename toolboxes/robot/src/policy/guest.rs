@@ -93,10 +93,12 @@ impl Guest {
 
     /// Kills the program. Never waits for it.
     pub(crate) fn kill(&self) {
-        self.killed.store(true, Ordering::SeqCst);
+        let again = self.killed.swap(true, Ordering::SeqCst);
         self.kill_process();
-        // Its keeper kills what the program has started, too.
-        self.order(Order::Kill);
+        // Its keeper kills what the program has started, too. It is told once, so that what it is told always fits into its socket.
+        if !again {
+            self.order(Order::Kill);
+        }
     }
 
     /// Kills the program and waits until its process has ended, at most for `patience`.

@@ -1,18 +1,22 @@
 //! The process between the toolbox and a program that moves the robot.
 //!
 //! It starts the program and ends it, with every process that the program has started: when it is told to, and when the toolbox is
-//! gone, however that ended. It stands in a process group of its own, because a service that ends a toolbox kills the toolbox's
+//! gone, however that ended, or when it is sent a signal that ends it. It stands in a process group of its own, because a service that ends a toolbox kills the toolbox's
 //! group, and it adopts what the program leaves behind, so that it finds that, too. Read [`run`].
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use executable::check;
+use executable::command::{command_of, script_of};
 use ovos_toolbox_sdk::Leash;
 use rustix::io::Errno;
 use rustix::process::{
@@ -20,7 +24,7 @@ use rustix::process::{
     set_parent_process_death_signal, setpgid, wait,
 };
 
-use super::words::{Ending, Errand, Means, Order, Word};
+use super::words::{Cause, Ending, Errand, Means, Order, Word};
 
 /// The role in which the toolbox starts the process.
 pub const ROLE: &str = "policy";
@@ -43,6 +47,8 @@ enum Event {
     Alone,
     Ended(ExitStatus),
     Flood,
+    /// This process was sent the signal of this name.
+    Signal(&'static str),
 }
 
 /// Keeps one program, until it has ended or the toolbox is gone.
@@ -51,13 +57,14 @@ pub fn run(leash: Leash) {
         return;
     };
     let mouth = leash.mouth();
-    let (child, written) = match stand_apart().and_then(|()| begin(&errand)) {
+    let (happens, events) = channel();
+    let ready = heed_signals(happens.clone()).and_then(|()| stand_apart());
+    let (child, written) = match ready.and_then(|()| begin(&errand)) {
         Ok(begun) => begun,
         Err(why) => return mouth.say(&Word::NotBegun(why)),
     };
     // The number of a process fits.
     mouth.say(&Word::Begun(i32::try_from(child.id()).unwrap_or_default()));
-    let (happens, events) = channel();
     // Each thread ends with what it waits for.
     let ear = happens.clone();
     std::thread::spawn(move || {
@@ -70,6 +77,26 @@ pub fn run(leash: Leash) {
     let ending = accompany(child, &happens, &events, Duration::from_millis(errand.grace_ms));
     let output = Lines::last(mouths);
     mouth.say(&Word::Ended(Ending { output, ..ending }));
+}
+
+/// From now on no signal by which people and services end a program ends this process before the program.
+fn heed_signals(happens: Sender<Event>) -> Result<(), String> {
+    let trouble = |error: std::io::Error| format!("signals: {error}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    let runtime = runtime.map_err(trouble)?;
+    let listening = {
+        let _entered = runtime.enter();
+        signals::Ending::listen()
+    };
+    let mut ending = listening.map_err(trouble)?;
+    // The thread ends with this process.
+    std::thread::spawn(move || {
+        while happens
+            .send(Event::Signal(runtime.block_on(ending.next())))
+            .is_ok()
+        {}
+    });
+    Ok(())
 }
 
 /// Makes this process outlive the toolbox for the moment that it takes to end the program.
@@ -87,7 +114,8 @@ fn begin(errand: &Errand) -> Result<(Child, Pipes), String> {
     let [program, arguments @ ..] = errand.command.as_slice() else {
         return Err("no command".to_owned());
     };
-    let mut command = Command::new(program);
+    let path = checked(errand, program)?;
+    let mut command = Command::new(&path);
     command
         .args(arguments)
         .envs(&errand.env)
@@ -95,7 +123,9 @@ fn begin(errand: &Errand) -> Result<(Child, Pipes), String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
+    let mut child = command
+        .spawn()
+        .map_err(|error| format!("{}: {error}", path.display()))?;
     match (child.stdout.take(), child.stderr.take()) {
         (Some(out), Some(err)) => Ok((child, [Box::new(out), Box::new(err)])),
         _ => {
@@ -103,6 +133,20 @@ fn begin(errand: &Errand) -> Result<(Child, Pipes), String> {
             Err(format!("{program}: it has no pipes"))
         }
     }
+}
+
+/// The path of the program, if no other user could have put code there or into its script.
+fn checked(errand: &Errand, program: &str) -> Result<PathBuf, String> {
+    let searched = errand.env.get("PATH").map(OsString::from);
+    let searched = searched.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
+    let path = command_of(program, &searched)?;
+    for file in [Some(path.clone()), script_of(&errand.command)]
+        .into_iter()
+        .flatten()
+    {
+        check::file(&file).map_err(|error| error.to_string())?;
+    }
+    Ok(path)
 }
 
 /// Waits for the end of the program, and brings it about when it is time.
@@ -139,7 +183,11 @@ fn accompany(mut child: Child, happens: &Sender<Event>, events: &Receiver<Event>
             Ok(Event::Told(Order::End)) if ending.means.is_some() => continue,
             Ok(Event::Told(Order::End)) => Means::Interrupt,
             Ok(Event::Flood) => {
-                ending.flooded = true;
+                ending.cause.get_or_insert(Cause::Flood);
+                Means::Kill
+            }
+            Ok(Event::Signal(name)) => {
+                ending.cause.get_or_insert(Cause::Signal(name.to_owned()));
                 Means::Kill
             }
             Ok(Event::Told(Order::Kill) | Event::Alone) | Err(RecvTimeoutError::Disconnected) => Means::Kill,

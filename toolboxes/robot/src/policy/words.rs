@@ -46,10 +46,19 @@ pub(crate) struct Ending {
     pub(crate) means: Option<Means>,
     /// How many processes it left behind, which were killed.
     pub(crate) left_behind: usize,
-    /// It wrote more than it may, and was killed for that.
-    pub(crate) flooded: bool,
+    /// Why its keeper killed it unbidden.
+    pub(crate) cause: Option<Cause>,
     /// The last lines that it wrote.
     pub(crate) output: Vec<String>,
+}
+
+/// Why a keeper kills a program although nobody has told it to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Cause {
+    /// The program wrote more than it may.
+    Flood,
+    /// The keeper itself was told to end, by the signal of this name.
+    Signal(String),
 }
 
 /// The signals that end a program, from the gentlest on.

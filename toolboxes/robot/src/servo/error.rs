@@ -57,6 +57,15 @@ pub(crate) enum ServoError {
         ids: String,
         what: &'static str,
     },
+    /// A stop was sent, and another program can send something after it.
+    #[error(
+        "bus {bus}: {holder} has {path} open, too, and may move the servos again; end it, or cut the power of the servos"
+    )]
+    Shared {
+        bus: String,
+        path: String,
+        holder: String,
+    },
     /// A stop waits for what the bus does at the moment, and will be sent.
     #[error("bus {bus} is still busy: the stop is sent next; cut the power of the servos if they still move")]
     Unsent { bus: String },

@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::answer::Answer;
 use super::error::ServoError;
-use super::frame::{self, Answer, Answers, Instruction};
+use super::frame::{self, Answers};
 use super::port::{Port, Serial};
-use super::register::Span;
+use super::register::{Family, Span};
 
 /// How often an instruction is tried before its servo counts as silent.
 pub(super) const TRIES: usize = 3;
@@ -37,6 +38,7 @@ const STOP_TOGETHER: Duration = Duration::from_millis(12);
 
 /// A serial bus, opened when it is needed and opened again when it was lost.
 pub(crate) struct Exchange {
+    family: Family,
     bus: String,
     path: String,
     baud: u32,
@@ -85,6 +87,7 @@ pub(super) struct Patience {
 impl Exchange {
     pub(crate) fn new(bus: &str, path: &str, baud: u32, timeout: Duration, hurry: Arc<AtomicBool>) -> Self {
         Self {
+            family: Family::default(),
             bus: bus.to_owned(),
             path: path.to_owned(),
             baud,
@@ -104,6 +107,16 @@ impl Exchange {
             port: Some(port),
             ..Self::new(bus, "", 0, timeout, hurry)
         }
+    }
+
+    /// The same bus with servos of this family.
+    pub(crate) fn of(self, family: Family) -> Self {
+        Self { family, ..self }
+    }
+
+    /// Whose servos hang on it.
+    pub(super) fn family(&self) -> Family {
+        self.family
     }
 
     /// Opens the port when it is closed, and returns whether it did. Sends nothing.
@@ -293,7 +306,7 @@ impl Exchange {
             self.asked.iter().filter(of_these)
         };
         (0..MORE)
-            .filter_map(|more| span.wider(more))
+            .filter_map(|more| span.wider(more, self.family))
             // An adapter that gives our own instruction back makes it look like an answer with two registers.
             .filter(|wide| wide.length != 2 && used(wide).all(|asked| asked.answered))
             // Those that were not used lately, the shortest of them; else the one that was not used for longest.
@@ -302,8 +315,8 @@ impl Exchange {
 
     fn question(&mut self, ids: &[u8], wide: Span) -> Result<(), ServoError> {
         let bytes = match ids {
-            [id] => frame::instruction(*id, Instruction::Read, &[wide.first, wide.length]),
-            ids => frame::sync_read(ids, wide.first, wide.length),
+            [id] => frame::read(self.family, *id, wide.first, wide.length),
+            ids => frame::sync_read(self.family, ids, wide.first, wide.length),
         };
         self.over_port(|port| port.clear())?;
         self.send(&bytes)?;
@@ -327,7 +340,7 @@ impl Exchange {
         found: &mut ReadBlocks,
     ) -> Result<(), ServoError> {
         let begun = self.now();
-        let mut answers = Answers::default();
+        let mut answers = Answers::of(self.family);
         while ids.iter().any(|id| !found.blocks.contains_key(id)) && self.goes_on(begun, until) {
             let slice = until.min(self.now() + SLICE);
             let bytes = self.over_port(|port| port.take(slice))?;
@@ -397,7 +410,7 @@ impl Exchange {
         let Some(until) = self.until(self.timeout, 1) else {
             return Ok(false);
         };
-        let mut answers = Answers::default();
+        let mut answers = Answers::of(self.family);
         while self.goes_on(begun, until) {
             let slice = until.min(self.now() + SLICE);
             let bytes = self.over_port(|port| port.take(slice))?;

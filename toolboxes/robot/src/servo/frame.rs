@@ -1,7 +1,12 @@
-//! The wire format of Feetech's servos, which is that of Dynamixel's protocol 1: `FF FF id length … checksum`.
+//! What is said on a bus: instructions and answers, in the wire format of its servos.
 //!
-//! Pure. An instruction has a number and parameters; an answer has an error byte and parameters, at once in the order of
+//! Pure. That of Feetech's is that of Dynamixel's protocol 1, `FF FF id length … checksum`, and stands here; protocol 2.0 has a file of
+//! its own (`packet`). An instruction has a number and parameters; an answer has an error byte and parameters, at once in the order of
 //! the bytes. Read [`Answers`].
+
+use super::answer::Answer;
+use super::packet;
+use super::register::Family;
 
 /// The id to which every servo listens.
 const EVERY: u8 = 0xFE;
@@ -17,8 +22,21 @@ pub(super) enum Instruction {
     SyncWrite = 0x83,
 }
 
-/// One instruction for one servo.
-pub(super) fn instruction(id: u8, kind: Instruction, parameters: &[u8]) -> Vec<u8> {
+/// One instruction for one servo. `numbers` are addresses and lengths.
+fn instruction(family: Family, id: u8, kind: Instruction, numbers: &[u8], parameters: &[u8]) -> Vec<u8> {
+    match family {
+        Family::Sts => short(id, kind, &[numbers, parameters].concat()),
+        Family::Xl => {
+            // They have two bytes there.
+            let wide = numbers.iter().flat_map(|number| [*number, 0]);
+            let parameters: Vec<u8> = wide.chain(parameters.iter().copied()).collect();
+            packet::instruction(id, kind as u8, &parameters)
+        }
+    }
+}
+
+/// An instruction of protocol 1.
+fn short(id: u8, kind: Instruction, parameters: &[u8]) -> Vec<u8> {
     // At most 250 parameters: a bus has fewer than 20 servos with at most 6 bytes each.
     let length = u8::try_from(parameters.len() + 2).unwrap_or(u8::MAX);
     let mut bytes = vec![0xFF, 0xFF, id, length, kind as u8];
@@ -27,33 +45,44 @@ pub(super) fn instruction(id: u8, kind: Instruction, parameters: &[u8]) -> Vec<u
     bytes
 }
 
+/// Reads registers of one servo.
+pub(super) fn read(family: Family, id: u8, first: u8, length: u8) -> Vec<u8> {
+    instruction(family, id, Instruction::Read, &[first, length], &[])
+}
+
+/// Writes registers of one servo.
+pub(super) fn write(family: Family, id: u8, first: u8, bytes: &[u8]) -> Vec<u8> {
+    instruction(family, id, Instruction::Write, &[first], bytes)
+}
+
+/// Restarts one servo.
+pub(super) fn reboot(family: Family, id: u8) -> Vec<u8> {
+    instruction(family, id, Instruction::Reboot, &[], &[])
+}
+
 /// Reads the same registers of several servos; each answers by itself.
-pub(super) fn sync_read(ids: &[u8], first: u8, length: u8) -> Vec<u8> {
-    let parameters: Vec<u8> = [first, length].into_iter().chain(ids.iter().copied()).collect();
-    instruction(EVERY, Instruction::SyncRead, &parameters)
+pub(super) fn sync_read(family: Family, ids: &[u8], first: u8, length: u8) -> Vec<u8> {
+    instruction(family, EVERY, Instruction::SyncRead, &[first, length], ids)
 }
 
 /// Writes as many bytes to the same registers of several servos; none answers.
-pub(super) fn sync_write(first: u8, length: u8, blocks: &[(u8, Vec<u8>)]) -> Vec<u8> {
-    let mut parameters = vec![first, length];
+pub(super) fn sync_write(family: Family, first: u8, length: u8, blocks: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let mut parameters = Vec::new();
     for (id, block) in blocks {
         parameters.push(*id);
         parameters.extend_from_slice(block);
     }
-    instruction(EVERY, Instruction::SyncWrite, &parameters)
+    instruction(
+        family,
+        EVERY,
+        Instruction::SyncWrite,
+        &[first, length],
+        &parameters,
+    )
 }
 
 fn checksum(bytes: &[u8]) -> u8 {
     !bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte))
-}
-
-/// A servo's answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
-    pub(super) id: u8,
-    /// The alarms of the servo.
-    pub(super) error: u8,
-    pub(super) parameters: Vec<u8>,
 }
 
 /// The bytes that came in since a question, as answers.
@@ -62,6 +91,7 @@ pub(super) struct Answer {
 /// broken answer can look like the head of a whole one. So the first such byte ends the reading until the next question.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
+    family: Family,
     bytes: Vec<u8>,
     broken: Option<&'static str>,
 }
@@ -69,9 +99,16 @@ pub(super) struct Answers {
 /// No line sends more in the time of one question: a tenth of a second at 1 Mbit/s.
 const MOST: usize = 10_000;
 /// The largest length in the head of an answer: every register that we read, and two more bytes.
-const LONGEST: u8 = super::register::END + 2;
+const LONGEST: u8 = Family::Sts.end() + 2;
 
 impl Answers {
+    pub(super) fn of(family: Family) -> Self {
+        Self {
+            family,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if self.broken.is_some() {
             return;
@@ -89,6 +126,18 @@ impl Answers {
 
     /// The next whole answer.
     pub(super) fn next(&mut self) -> Option<Answer> {
+        while self.family == Family::Xl && self.broken.is_none() {
+            match packet::next(&self.bytes) {
+                Ok(None) => return None,
+                Ok(Some((length, answer))) => {
+                    self.bytes.drain(..length);
+                    if answer.is_some() {
+                        return answer;
+                    }
+                }
+                Err(reason) => self.broken = Some(reason),
+            }
+        }
         if self.broken.is_some() {
             return None;
         }
@@ -138,7 +187,7 @@ mod tests {
     use super::*;
 
     fn whole(id: u8, parameters: &[u8]) -> Vec<u8> {
-        let mut bytes = instruction(id, Instruction::Read, parameters);
+        let mut bytes = short(id, Instruction::Read, parameters);
         // The error byte stands where an instruction has its number.
         bytes[4] = 0;
         let last = bytes.len() - 1;

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::register::{Register, Span};
+use super::register::{Family, Register};
 
 /// A servo's measured values.
 #[derive(Clone, Debug, Serialize, PartialEq)]
@@ -19,8 +19,9 @@ pub(crate) struct Health {
     pub(crate) voltage: f64,
     /// Degrees Celsius.
     pub(crate) temperature: i64,
-    /// Amperes; 6.5 mA a step.
-    pub(crate) current: f64,
+    /// Amperes; 6.5 mA a step. Not every servo measures it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) current: Option<f64>,
     pub(crate) moving: bool,
     pub(crate) torque: bool,
     /// The names in the error field of its answer: `overheating`, `overload`.
@@ -31,13 +32,23 @@ pub(crate) struct Health {
 const MELTED: i64 = 150;
 
 impl Health {
-    pub(super) const SPAN: Span = Span::of(Register::TORQUE, Register::CURRENT);
+    pub(super) const REGISTERS: &[Register] = &[
+        Register::TORQUE,
+        Register::POSITION,
+        Register::SPEED,
+        Register::LOAD,
+        Register::VOLTAGE,
+        Register::TEMPERATURE,
+        Register::STATUS,
+        Register::MOVING,
+        Register::CURRENT,
+    ];
 
     /// # Errors
     /// What no servo that answers can measure.
-    pub(super) fn of(block: &[u8], error: u8) -> Result<Self, String> {
+    pub(super) fn of(family: Family, first: u8, block: &[u8], error: u8) -> Result<Self, String> {
         let read = |register: Register| {
-            let value = register.decode(Self::SPAN.first, block);
+            let value = register.decode(family, first, block);
             value.ok_or_else(|| format!("no {}", register.name))
         };
         let (voltage, temperature) = (read(Register::VOLTAGE)?, read(Register::TEMPERATURE)?);
@@ -55,7 +66,7 @@ impl Health {
             voltage: tenths(voltage),
             temperature,
             moving: read(Register::MOVING)? != 0,
-            current: tenths(read(Register::CURRENT)?) * 0.065,
+            current: read(Register::CURRENT).ok().map(|steps| tenths(steps) * 0.065),
             torque: read(Register::TORQUE)? == 1,
             alarms: Alarms(error | status).names(),
         })
@@ -75,12 +86,12 @@ pub(crate) struct Mode {
 }
 
 impl Mode {
-    pub(super) const SPAN: Span = Span::of(Register::MODE, Register::TORQUE);
+    pub(super) const REGISTERS: &[Register] = &[Register::MODE, Register::TORQUE];
 
     /// `None` where no servo has such a mode.
-    pub(super) fn of(block: &[u8]) -> Option<Self> {
-        let operating = Register::MODE.decode(Self::SPAN.first, block)?;
-        let torque = Register::TORQUE.decode(Self::SPAN.first, block)? == 1;
+    pub(super) fn of(family: Family, first: u8, block: &[u8]) -> Option<Self> {
+        let operating = Register::MODE.decode(family, first, block)?;
+        let torque = Register::TORQUE.decode(family, first, block)? == 1;
         MODES.contains(&operating).then_some(Self { operating, torque })
     }
 }
@@ -100,13 +111,20 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(super) const SPAN: Span = Span::of(Register::MODE, Register::SPEED);
+    pub(super) const REGISTERS: &[Register] = &[
+        Register::MODE,
+        Register::TORQUE,
+        Register::GOAL_POSITION,
+        Register::GOAL_SPEED,
+        Register::POSITION,
+        Register::SPEED,
+    ];
 
     /// `None` where no servo has such a mode.
-    pub(super) fn of(block: &[u8]) -> Option<Self> {
-        let read = |register: Register| register.decode(Self::SPAN.first, block);
+    pub(super) fn of(family: Family, first: u8, block: &[u8]) -> Option<Self> {
+        let read = |register: Register| register.decode(family, first, block);
         Some(Self {
-            mode: Mode::of(block)?,
+            mode: Mode::of(family, first, block)?,
             goal: read(Register::GOAL_POSITION)?,
             goal_speed: read(Register::GOAL_SPEED)?,
             position: read(Register::POSITION)?,
@@ -125,16 +143,20 @@ pub(crate) struct Calibration {
     pub(crate) min: i64,
     /// The largest goal it takes, in steps as it reads its position.
     pub(crate) max: i64,
-    /// The steps that it subtracts from the position of its horn.
+    /// The steps that it subtracts from the position of its horn, or adds ([`Family::offset_sign`]).
     pub(crate) offset: i64,
 }
 
 impl Calibration {
-    pub(super) const SPAN: Span = Span::of(Register::MIN_POSITION, Register::HOMING_OFFSET);
+    pub(super) const REGISTERS: &[Register] = &[
+        Register::MIN_POSITION,
+        Register::MAX_POSITION,
+        Register::HOMING_OFFSET,
+    ];
 
     /// `None` where no servo has such limits.
-    pub(super) fn of(block: &[u8]) -> Option<Self> {
-        let read = |register: Register| register.decode(Self::SPAN.first, block);
+    pub(super) fn of(family: Family, first: u8, block: &[u8]) -> Option<Self> {
+        let read = |register: Register| register.decode(family, first, block);
         let limit = |register: Register| read(register).filter(|steps| *steps < TURN);
         Some(Self {
             min: limit(Register::MIN_POSITION)?,
@@ -154,18 +176,25 @@ fn tenths(value: i64) -> f64 {
     i32::try_from(value).map_or(0.0, |value| f64::from(value) / 10.0)
 }
 
+/// The bit of an alarm that the answer does not name.
+const UNNAMED: u8 = 0x80;
+
 /// The error field of a servo's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Alarms(pub(crate) u8);
 
 impl Alarms {
-    /// Voltage, angle sensor, overheating, overcurrent, overload.
+    /// Voltage, angle sensor, overheating, overcurrent, electrical shock, overload; an XL servo says in its answers only that there is one.
     pub(crate) fn names(self) -> Vec<&'static str> {
+        if self.0 == UNNAMED {
+            return vec!["a hardware error (check_servos says which)"];
+        }
         [
             (0x01, "voltage"),
             (0x02, "angle sensor"),
             (0x04, "overheating"),
             (0x08, "overcurrent"),
+            (0x10, "electrical shock"),
             (0x20, "overload"),
         ]
         .into_iter()
@@ -176,6 +205,6 @@ impl Alarms {
 
     /// Whether the servo should not go on: everything but a low voltage.
     pub(crate) fn is_severe(self) -> bool {
-        self.0 & 0x2E != 0
+        self.0 & (0x3E | UNNAMED) != 0
     }
 }

@@ -12,6 +12,7 @@ use ovos_toolbox_sdk::Essential;
 use super::error::ServoError;
 use super::exchange::Exchange;
 use super::queue::{Next, Owing, Queue, Sender, Shared, Urgency};
+use super::register::Family;
 use super::rehearsed::{RehearsedPort, SimulatedLine};
 use super::voices::Voices;
 use super::wire::Wire;
@@ -43,6 +44,7 @@ impl ServoBus {
         name: &str,
         line: Line<'_>,
         timeout: Duration,
+        family: Family,
         (servos, wheels): (Vec<u8>, Vec<u8>),
         changed: Changed,
     ) -> std::io::Result<Self> {
@@ -60,7 +62,9 @@ impl ServoBus {
         });
         let owner = Owner {
             wire: match line {
-                Line::Serial(path, baud) => Wire::new(Exchange::new(name, path, baud, timeout, hurry)),
+                Line::Serial(path, baud) => {
+                    Wire::new(Exchange::new(name, path, baud, timeout, hurry).of(family))
+                }
                 Line::Rehearsed(stage) => Wire::new(Exchange::over(
                     name,
                     Box::new(RehearsedPort::new(stage)),

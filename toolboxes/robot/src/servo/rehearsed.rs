@@ -94,7 +94,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::servo::{Line, ServoBus, Urgency};
+    use crate::servo::{Family, Line, ServoBus, Urgency};
 
     /// A robot that nothing is asked of costs nothing: its bus does not look whether the servos are there.
     #[test]
@@ -114,6 +114,7 @@ mod tests {
             "left",
             Line::Rehearsed(line),
             timeout,
+            Family::default(),
             (vec![1, 2, 3], Vec::new()),
             Box::new(|_| ()),
         );
@@ -144,7 +145,8 @@ mod tests {
         };
         let timeout = Duration::from_millis(20);
         let (line, servos) = (Line::Rehearsed(line), (vec![1], Vec::new()));
-        let bus = ServoBus::start("left", line, timeout, servos, Box::new(|_| ())).unwrap();
+        let bus =
+            ServoBus::start("left", line, timeout, Family::default(), servos, Box::new(|_| ())).unwrap();
         let awake = clock.awake();
         let ask = |id: u8| {
             let asked = bus.sender().send(Urgency::Quiet, move |wire| wire.ping(id));

@@ -8,12 +8,17 @@ use std::time::Duration;
 
 use super::error::ServoError;
 use super::exchange::{Block, Exchange, Patience, TRIES};
-use super::frame::{self, Instruction};
+use super::frame;
 use super::health::{Alarms, Calibration, Health, Mode, State};
-use super::register::{Register, Span};
+use super::register::{Family, Register, Span};
 
 /// How long a scan listens to each id.
 const SCANNED: Duration = Duration::from_millis(5);
+
+/// The mode of an XL servo that goes to positions within one turn, as the servo has it.
+const SINGLE_TURN: u8 = 3;
+/// The steps of one turn.
+const TURN: std::ops::RangeInclusive<i64> = 0..=4095;
 
 /// A serial bus.
 pub(crate) struct Wire {
@@ -59,10 +64,18 @@ impl Wire {
     }
 
     fn read_with(&mut self, id: u8, register: Register, patience: Patience) -> Result<(i64, u8), ServoError> {
-        let span = Span::of(register, register);
+        let family = self.family();
+        let span = Span::over(family, &[register]);
         let block = self.exchange.block(id, span, patience)?;
-        let value = register.decode(span.first, &block.bytes).unwrap_or_default();
+        let value = register
+            .decode(family, span.first, &block.bytes)
+            .unwrap_or_default();
         Ok((value, block.error))
+    }
+
+    /// Whose servos hang on the bus.
+    pub(crate) fn family(&self) -> Family {
+        self.exchange.family()
     }
 
     /// Writes a register; it counts when it reads as it was written.
@@ -75,26 +88,35 @@ impl Wire {
             }
             self.write_once(id, register, &bytes)?;
             has = self.read(id, register)?;
-            if has == value {
+            // A number may be rounded on its way.
+            if register.encode(self.family(), has).as_ref() == Some(&bytes) {
                 if register == Register::GOAL_SPEED {
                     self.sped.remove(&id);
                 }
                 return Ok(());
             }
         }
+        let alarms = Alarms(u8::try_from(self.read(id, Register::STATUS)?).unwrap_or_default()).names();
+        let why = match alarms.is_empty() {
+            true => String::new(),
+            false => format!(
+                "; it reports {}: recover_servo with action reboot restarts it",
+                alarms.join(" and ")
+            ),
+        };
         Err(self.wrong(
             id,
             format!(
-                "{} was written {value} three times and reads {has}",
+                "{} was written {value} three times and reads {has}{why}",
                 register.name
             ),
         ))
     }
 
     fn write_once(&mut self, id: u8, register: Register, bytes: &[u8]) -> Result<(), ServoError> {
-        let parameters = [&[register.address][..], bytes].concat();
+        let family = self.family();
         self.exchange
-            .send(&frame::instruction(id, Instruction::Write, &parameters))?;
+            .send(&frame::write(family, id, register.at(family).address, bytes))?;
         // The servo's turn on the line; whether this was its answer or a late one does not matter.
         self.exchange.acknowledged(id)?;
         Ok(())
@@ -102,7 +124,7 @@ impl Wire {
 
     fn encode(&self, id: u8, register: Register, value: i64) -> Result<Vec<u8>, ServoError> {
         register
-            .encode(value)
+            .encode(self.family(), value)
             .ok_or_else(|| self.wrong(id, format!("{value} does not fit {}", register.name)))
     }
 
@@ -121,10 +143,11 @@ impl Wire {
         ids: &[u8],
         register: Register,
     ) -> Result<BTreeMap<u8, (i64, Alarms)>, ServoError> {
-        let span = Span::of(register, register);
+        let family = self.family();
+        let span = Span::over(family, &[register]);
         let found = self.exchange.blocks(ids, span, self.exchange.usual())?.blocks;
         let value = |(id, block): (u8, Block)| {
-            let value = register.decode(span.first, &block.bytes)?;
+            let value = register.decode(family, span.first, &block.bytes)?;
             Some((id, (value, Alarms(block.error))))
         };
         Ok(found.into_iter().filter_map(value).collect())
@@ -132,27 +155,29 @@ impl Wire {
 
     /// The mode and torque of several servos, in one instruction; servos that did not answer are missing.
     pub(crate) fn modes(&mut self, ids: &[u8]) -> Result<BTreeMap<u8, Mode>, ServoError> {
-        self.each(ids, Mode::SPAN, Mode::of)
+        self.each(ids, Mode::REGISTERS, Mode::of)
     }
 
     /// What several servos keep of their calibration, in one instruction; those that did not answer are missing.
     pub(crate) fn calibrations(&mut self, ids: &[u8]) -> Result<BTreeMap<u8, Calibration>, ServoError> {
-        self.each(ids, Calibration::SPAN, Calibration::of)
+        self.each(ids, Calibration::REGISTERS, Calibration::of)
     }
 
     /// What several servos do and are told to do, in one instruction; those that did not answer are missing.
     pub(crate) fn states(&mut self, ids: &[u8]) -> Result<BTreeMap<u8, State>, ServoError> {
-        self.each(ids, State::SPAN, State::of)
+        self.each(ids, State::REGISTERS, State::of)
     }
 
     fn each<R>(
         &mut self,
         ids: &[u8],
-        span: Span,
-        read: impl Fn(&[u8]) -> Option<R>,
+        registers: &[Register],
+        read: impl Fn(Family, u8, &[u8]) -> Option<R>,
     ) -> Result<BTreeMap<u8, R>, ServoError> {
+        let family = self.family();
+        let span = Span::over(family, registers);
         let found = self.exchange.blocks(ids, span, self.exchange.usual())?.blocks;
-        let one = |(id, block): (u8, Block)| Some((id, read(&block.bytes)?));
+        let one = |(id, block): (u8, Block)| Some((id, read(family, span.first, &block.bytes)?));
         Ok(found.into_iter().filter_map(one).collect())
     }
 
@@ -166,8 +191,9 @@ impl Wire {
         for (id, value) in values {
             blocks.push((*id, self.encode(*id, register, *value)?));
         }
+        let (family, place) = (self.family(), register.at(self.family()));
         self.exchange
-            .send(&frame::sync_write(register.address, register.width, &blocks))
+            .send(&frame::sync_write(family, place.address, place.width, &blocks))
     }
 
     /// Zero speed for these wheels, twice: no servo answers this instruction, and one can be lost.
@@ -183,16 +209,82 @@ impl Wire {
             return Ok(());
         }
         let mut blocks = Vec::with_capacity(goals.len());
+        let family = self.family();
         for (id, steps, speed) in goals {
-            // Position, time (0: as the speed says) and speed stand side by side in the table.
-            let mut block = self.encode(*id, Register::GOAL_POSITION, *steps)?;
-            block.extend([0, 0]);
-            block.extend(speed.to_le_bytes());
+            let goal = self.encode(*id, Register::GOAL_POSITION, *steps)?;
+            let speed = self.encode(*id, Register::GOAL_SPEED, i64::from(*speed))?;
+            // They stand side by side in the table.
+            let block = match family {
+                // Between them is the time; 0: as the speed says.
+                Family::Sts => [goal, vec![0, 0], speed].concat(),
+                // A profile begins with its goal, at the velocity that is there then.
+                Family::Xl => [speed, goal].concat(),
+            };
             blocks.push((*id, block));
         }
         self.sped.extend(goals.iter().map(|(id, ..)| *id));
+        let both = Span::over(family, &[Register::GOAL_POSITION, Register::GOAL_SPEED]);
         self.exchange
-            .send(&frame::sync_write(Register::GOAL_POSITION.address, 6, &blocks))
+            .send(&frame::sync_write(family, both.first, both.length, &blocks))
+    }
+
+    /// Whether a joint that moves slows down when it is told another speed without a goal. An XL servo takes it with its next goal alone.
+    pub(crate) fn slows(&self) -> bool {
+        self.family() == Family::Sts
+    }
+
+    /// The smallest speed that there is, in steps a second: a degree in eleven seconds, or a degree and a half in one.
+    pub(crate) fn slowest(&self) -> i64 {
+        match self.family() {
+            Family::Sts => 1,
+            Family::Xl => 16,
+        }
+    }
+
+    /// Checks that the joints count their turns as we do when they get torque.
+    ///
+    /// An XL servo counts turns from where its torque was switched, its mode changed or it was restarted: a joint whose range has the end of a turn of
+    /// its servo in it may read a turn more or less after that, and would go to its goal the long way round.
+    ///
+    /// # Errors
+    /// Where a joint stands, a turn would be lost, or its drive mode or its mode makes something else of what we write.
+    pub(crate) fn check_turns(&mut self, ids: &[u8]) -> Result<(), ServoError> {
+        if self.family() == Family::Sts {
+            return Ok(());
+        }
+        const REGISTERS: &[Register] = &[
+            Register::DRIVE_MODE,
+            Register::HOMING_OFFSET,
+            Register::TORQUE,
+            Register::POSITION,
+        ];
+        let found = self.each(ids, REGISTERS, |family, first, block| {
+            let read = |register: Register| register.decode(family, first, block);
+            Some((
+                // Behind the drive mode comes the mode as the servo has it.
+                (read(Register::DRIVE_MODE)?, *block.get(1)?),
+                (read(Register::HOMING_OFFSET)?, read(Register::TORQUE)? == 1),
+                read(Register::POSITION)?,
+            ))
+        })?;
+        for (id, ((drive, mode), (offset, is_on), position)) in found {
+            // With its torque on it goes on counting.
+            let is_within = TURN.contains(&position) && (is_on || TURN.contains(&(position - offset)));
+            let why = match (drive, mode) {
+                (1.., _) => format!(
+                    "its drive mode (register 10) is {drive}: it would move the other way round, in another time, or without being                      switched on; expected 0"
+                ),
+                (_, SINGLE_TURN) if offset.abs() > 1024 => format!(
+                    "it is in mode 3, in which it ignores its homing offset of {offset}; recover_servo with action reconfigure                      makes it count turns"
+                ),
+                _ if !is_within => format!(
+                    "it reads step {position} with the homing offset {offset}, and has the end of a turn in the range of its joint:                      expected 0 to 4095, also without the offset. Move the joint by hand to its middle and restart the servo                      (recover_servo, action reboot); where that does not help, turn its horn and calibrate it again"
+                ),
+                _ => continue,
+            };
+            return Err(self.wrong(id, why));
+        }
+        Ok(())
     }
 
     /// A greatest speed for several joints, whatever their goals are.
@@ -244,8 +336,10 @@ impl Wire {
 
     /// Everything a servo says about itself, in one instruction.
     pub(crate) fn health(&mut self, id: u8) -> Result<Health, ServoError> {
-        let block = self.exchange.block(id, Health::SPAN, self.exchange.usual())?;
-        Health::of(&block.bytes, block.error).map_err(|reason| ServoError::Garbled {
+        let family = self.family();
+        let span = Span::over(family, Health::REGISTERS);
+        let block = self.exchange.block(id, span, self.exchange.usual())?;
+        Health::of(family, span.first, &block.bytes, block.error).map_err(|reason| ServoError::Garbled {
             bus: self.exchange.bus().to_owned(),
             id,
             reason,
@@ -271,6 +365,12 @@ impl Wire {
 
     /// Gives a servo another id for good.
     pub(crate) fn change_id(&mut self, id: u8, new: u8) -> Result<(), ServoError> {
+        if self.family() == Family::Xl {
+            // Its torque is its lock.
+            self.write(id, Register::TORQUE, 0)?;
+            self.write_once(id, Register::ID, &[new])?;
+            return self.read(new, Register::ID).map(drop);
+        }
         self.write(id, Register::LOCK, 0)?;
         self.write_once(id, Register::ID, &[new])?;
         self.read(new, Register::ID)?;
@@ -281,6 +381,9 @@ impl Wire {
     /// open.
     pub(crate) fn keep(&mut self, id: u8, register: Register, value: i64) -> Result<(), ServoError> {
         self.write(id, Register::TORQUE, 0)?;
+        if self.family() == Family::Xl {
+            return self.write(id, register, value);
+        }
         self.write(id, Register::LOCK, 0)?;
         let written = self.write(id, register, value);
         // Also where a stop came between: then it is not waited for.
@@ -294,8 +397,7 @@ impl Wire {
 
     /// Restarts a servo. Returns false where it did not answer: its firmware may not know the instruction.
     pub(crate) fn reboot(&mut self, id: u8) -> Result<bool, ServoError> {
-        self.exchange
-            .send(&frame::instruction(id, Instruction::Reboot, &[]))?;
+        self.exchange.send(&frame::reboot(self.exchange.family(), id))?;
         self.sped.remove(&id);
         self.exchange.acknowledged(id)
     }

@@ -28,6 +28,7 @@ mod every_tool;
 mod figures;
 mod followed;
 mod hand;
+mod koch;
 mod late;
 mod movement;
 mod points;

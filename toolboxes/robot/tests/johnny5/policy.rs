@@ -1,5 +1,7 @@
 //! A program of the owner has the robot for a time: how it ends, and what the servos do then.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -46,12 +48,33 @@ impl Arm {
         if behaviour == "is_not_there" {
             command = json!(["/nowhere/lerobot-rollout"]);
         }
+        if behaviour == "others_write_it" || behaviour == "others_write_its_folder" {
+            let own = self.folder.path().join("own");
+            std::fs::create_dir_all(&own).unwrap();
+            let program = own.join("rollout");
+            std::fs::write(&program, "#!/bin/sh\nexit 0\n").unwrap();
+            let (file, folder) = match behaviour {
+                "others_write_it" => (0o757, 0o755),
+                _ => (0o755, 0o757),
+            };
+            std::fs::set_permissions(&program, Permissions::from_mode(file)).unwrap();
+            std::fs::set_permissions(&own, Permissions::from_mode(folder)).unwrap();
+            command = json!([program]);
+        }
+        if behaviour == "others_write_its_script" {
+            let script = self.folder.path().join("rollout.py");
+            std::fs::write(&script, "").unwrap();
+            std::fs::set_permissions(&script, Permissions::from_mode(0o646)).unwrap();
+            command = json!([self.python, "-u", script]);
+        }
+        // A program that heeds no signal is not waited for.
+        let grace = if behaviour.contains("deaf") { 0.5 } else { 20.0 };
         json!({"robots": {"so": {
             "kind": "so101",
             "estop": estop,
             "channels": {"answer_ms": 500, "ports": {"right": self.line.path()}},
             "policies": {"swing": {
-                "command": command, "max_seconds": 100, "grace_seconds": 0.5, "about": "swings",
+                "command": command, "max_seconds": 100, "grace_seconds": grace, "about": "swings",
             }},
         }}})
     }
@@ -84,6 +107,11 @@ impl Arm {
         (1..=6).filter_map(torque).collect()
     }
 
+    fn speeds(&self) -> Vec<u16> {
+        let speed = |id| self.line.servo(id, |servo| servo.word(r::GOAL_SPEED));
+        (1..=6).filter_map(speed).collect()
+    }
+
     /// Nothing of the program is there, and nothing moves.
     fn is_at_rest(&self, what: &str) {
         assert_eq!(self.alive(), Vec::<i32>::new(), "{what}: it is still there");
@@ -100,10 +128,52 @@ fn in_turns<T: Send + Sync>(rows: &[T], check: impl Fn(&T) + Sync) {
 }
 
 /// How the program ends, and what the call says: behaviour, seconds, success, the word, a part of the message.
-const ENDINGS: [(&str, f64, bool, &str, &str); 9] = [
+const ENDINGS: &[(&str, f64, bool, &str, &str)] = &[
     ("ends", 30.0, true, "by_itself", "has ended by itself"),
     ("moves", 1.5, true, "time_over", "had its 1.5 s and was ended"),
     ("lets_go", 1.5, true, "time_over", "had its 1.5 s and was ended"),
+    (
+        "is_interrupted",
+        1.5,
+        true,
+        "time_over",
+        "had its 1.5 s and was ended",
+    ),
+    (
+        "fails_at_its_end",
+        1.5,
+        false,
+        "failed",
+        "had its 1.5 s, was told to end, and ended with exit code 1; it wrote: no connection to save the recording",
+    ),
+    (
+        "crashes_at_its_end",
+        1.5,
+        false,
+        "failed",
+        "had its 1.5 s, was told to end, and ended with signal 6",
+    ),
+    (
+        "loses_its_keeper_to_SIGTERM",
+        30.0,
+        false,
+        "lost",
+        "the process that kept it was told to end (SIGTERM)",
+    ),
+    (
+        "loses_its_keeper_to_SIGINT",
+        30.0,
+        false,
+        "lost",
+        "the process that kept it was told to end (SIGINT)",
+    ),
+    (
+        "loses_its_keeper_to_SIGHUP",
+        30.0,
+        false,
+        "lost",
+        "the process that kept it was told to end (SIGHUP)",
+    ),
     (
         "deaf",
         1.5,
@@ -140,6 +210,27 @@ const ENDINGS: [(&str, f64, bool, &str, &str); 9] = [
         "not_started",
         "No such file or directory",
     ),
+    (
+        "others_write_it",
+        30.0,
+        false,
+        "not_started",
+        "rollout has mode 0757: others could put code",
+    ),
+    (
+        "others_write_its_folder",
+        30.0,
+        false,
+        "not_started",
+        "own has mode 0757: others could put code",
+    ),
+    (
+        "others_write_its_script",
+        30.0,
+        false,
+        "not_started",
+        "rollout.py has mode 0646: others could put code",
+    ),
 ];
 
 #[test]
@@ -147,7 +238,7 @@ fn a_program_gives_the_arm_back_however_it_ends() {
     if python().is_none() {
         return;
     }
-    in_turns(&ENDINGS, |&(behaviour, seconds, success, word, part)| {
+    in_turns(ENDINGS, |&(behaviour, seconds, success, word, part)| {
         let arm = Arm::new().unwrap();
         let robot = arm.open(behaviour, "hold");
         let done = robot
@@ -170,10 +261,7 @@ fn a_program_gives_the_arm_back_however_it_ends() {
         let sunk = done.to_string().contains("had no torque any more");
         assert_eq!(
             sunk,
-            matches!(
-                behaviour,
-                "lets_go" | "fails" | "does_nothing" | "floods" | "is_not_there"
-            ),
+            matches!(behaviour, "lets_go" | "fails" | "does_nothing" | "floods") || word == "not_started",
             "{behaviour}: {done:#}"
         );
         // The arm is the toolbox's again.
@@ -238,6 +326,11 @@ fn a_stop_ends_the_program_and_the_motion() {
                 drop(robot.close());
                 within("rest", || (!arm.line.moves()).then_some(()));
                 arm.is_at_rest("closed");
+                assert_eq!(
+                    arm.speeds(),
+                    [0; 6],
+                    "each servo has its own greatest speed again"
+                );
                 return;
             }
         }
@@ -276,7 +369,7 @@ fn drives_an_arm_where_asked_to() {
 #[test]
 fn the_program_dies_with_a_toolbox_that_is_killed() {
     let Some(arm) = Arm::new() else { return };
-    let section = arm.section("deaf", "hold");
+    let section = arm.section("is_deaf_with_a_daemon", "hold");
     let mut driver = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "policy::drives_an_arm_where_asked_to", "--nocapture"])
         .env(SECTION, section.to_string())
@@ -324,12 +417,27 @@ fn another_program_on_the_port_is_named() {
     let done = robot
         .invoke("run_policy", json!({"policy": "swing", "seconds": 30}))
         .unwrap();
-    other.kill().unwrap();
-    other.wait().unwrap();
     assert_eq!(done["success"], false, "{done:#}");
     let named = format!("sleep (process {}) has ", other.id());
     assert!(done.to_string().contains(&named), "{done:#}");
     arm.is_at_rest("beside another program");
+    drop(robot.close());
+    // A safe stop holds the servos, and does not say that they stay so.
+    let robot = Harness::open::<Robots>(json!({})).unwrap();
+    // On a busy machine the servos answer too slowly for one.
+    let stop = || match robot.safe_stop(arm.section("ends", "hold")) {
+        Err(why) if format!("{why:?}").contains("too slowly") => None,
+        stopped => Some(stopped),
+    };
+    let why = format!("{:?}", within("a safe stop", stop).unwrap_err());
+    assert!(
+        why.contains(&named) && why.contains("may move the servos"),
+        "{why}"
+    );
+    arm.is_at_rest("after the safe stop");
+    other.kill().unwrap();
+    other.wait().unwrap();
+    within("a safe stop", stop).unwrap();
 }
 
 #[test]
@@ -346,13 +454,20 @@ fn only_what_the_owner_has_named_runs_and_only_so_long() {
             "policies.swing.max_seconds: 1000000000 is out of range, expected 1 to 3600 seconds",
         ),
         (json!({"swing": {"command": ["x"], "shell": "y"}}), "shell"),
+        (
+            json!({"swing": {"command": ["x", "y".repeat(40_000)], "env": {"z": "y".repeat(30_000)}}}),
+            "policies.swing.command: it and env have 70002 bytes, expected at most 65536",
+        ),
     ] {
         let error = arm(policies, true).err().unwrap().to_string();
         assert!(error.contains(wrong), "{wrong}: {error}");
     }
     let base = json!({"robots": {"go": {"kind": "unitree-go2", "policies": {"swing": {"command": ["x"]}}}}});
     let error = Harness::open::<Robots>(base).err().unwrap().to_string();
-    assert!(error.contains("only a robot of Feetech servos"), "{error}");
+    assert!(
+        error.contains("only a robot of Feetech or Dynamixel servos"),
+        "{error}"
+    );
     let none = arm(json!({}), true).unwrap();
     assert!(none.tools().iter().all(|tool| tool.name != "run_policy"));
 

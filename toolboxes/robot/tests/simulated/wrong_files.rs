@@ -28,13 +28,13 @@ fn a_wrong_file_says_what_is_wrong() {
             change("driver = \"feetech\"", "driver = \"fetech\""),
             vec![
                 "line 3",
-                "no driver \"fetech\", expected one of booster, feetech, ros, unitree",
+                "no driver \"fetech\", expected one of booster, dynamixel, feetech, ros, unitree",
                 "did you mean \"feetech\"?",
             ],
         ),
         (
             change("driver = \"feetech\"\n", ""),
-            vec!["driver: missing; expected one of booster, feetech, ros, unitree"],
+            vec!["driver: missing; expected one of booster, dynamixel, feetech, ros, unitree"],
         ),
         (
             change("name = \"my-arm\"", "name = \"other\""),

@@ -14,12 +14,12 @@ use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 
 use super::interpreter::{InstalledToolbox, Interpreter, confine};
-use crate::artifact::check;
 use crate::artifact::file::Launch;
 use crate::artifact::greeter::last_lines;
 use crate::artifact::program::Executable;
 use crate::process::spawner::Program;
 use crate::process::started_process::StartedProcess;
+use executable::check;
 use section::{ProgramConfig, PythonConfig};
 
 /// The largest answer, far larger than any list.

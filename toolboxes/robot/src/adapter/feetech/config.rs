@@ -1,4 +1,4 @@
-//! The channels of a robot of Feetech servos, and the parts that follow from them.
+//! The channels of a robot of servos on serial buses, and the parts that follow from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,12 +14,16 @@ use crate::capability::{Bus, BusName, Capabilities, Motor};
 use crate::model::Model;
 use crate::model::error::nearest;
 use crate::model::soundness::{number, words};
+use crate::servo::Family;
 use crate::subsystem::Subsystem;
 
 /// The channels of a robot of Feetech servos.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FeetechConfig {
+    /// Whose servos they are: what the word of the driver says.
+    #[serde(skip)]
+    pub(crate) family: Family,
     /// The servo buses, each with every motor on it.
     pub buses: Vec<Bus>,
     /// Other serial ports than those of the buses.
@@ -45,6 +49,7 @@ pub struct FeetechConfig {
 impl Default for FeetechConfig {
     fn default() -> Self {
         Self {
+            family: Family::default(),
             buses: Vec::new(),
             ports: Ports::default(),
             baud: 1_000_000,
@@ -62,7 +67,7 @@ impl Default for FeetechConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unheard {
-    /// The smallest speed that there is, a degree in eleven seconds, with power.
+    /// The smallest speed that there is, a degree in eleven seconds, with power. Dynamixel's servos take no speed without a goal, and let go.
     #[default]
     Slowest,
     /// It lets go: for arms that may fall.
@@ -91,7 +96,7 @@ impl FeetechConfig {
     pub(super) fn calibrated(&self, robot: &Model) -> Result<Layout, ActionError> {
         let mut layout = self.layout(robot)?;
         for (arm, path) in &self.calibration {
-            load(&mut layout, *arm, path)?;
+            load(&mut layout, self.family, *arm, path)?;
         }
         layout.check()?;
         Ok(layout)
@@ -115,6 +120,9 @@ impl FeetechConfig {
             return Err(
                 "channels.buses: missing; expected [[channels.buses]] with name, port and motors".to_owned(),
             );
+        }
+        if self.family == Family::Xl && parts.base.is_some() {
+            return Err("parts.base: the driver dynamixel moves joints alone; leave it out".to_owned());
         }
         let names: BTreeSet<BusName> = self.buses.iter().map(|bus| bus.name).collect();
         if names.len() != self.buses.len() {
@@ -286,7 +294,7 @@ pub(super) fn estop(robot: &str, estop: Option<Estop>) -> Result<Estop, ActionEr
     match estop.unwrap_or(Estop::TorqueOff) {
         Estop::Damp => Err(ActionError::NotSupported {
             robot: robot.to_owned(),
-            what: "estop damp: Feetech servos either hold or let go; expected hold or torque_off".to_owned(),
+            what: "estop damp: these servos either hold or let go; expected hold or torque_off".to_owned(),
         }),
         estop => Ok(estop),
     }

@@ -1,6 +1,6 @@
 //! The calibration that the servos keep, and the layout's ranges within it.
 //!
-//! Owns the rule that a servo is never sent beyond its own limits (registers 9 and 11), and never moved where its
+//! Owns the rule that a servo is never sent beyond its own limits (of positions), and never moved where its
 //! homing offset (31) differs from the calibration file of the layout. Writes nothing.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use super::servo::{Servo, exact, round};
 use super::{Feetech, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
-use crate::servo::{Calibration, Register};
+use crate::servo::{Calibration, Family, Register};
 use crate::subsystem::Subsystem;
 
 /// Calibrations by bus and id.
@@ -57,7 +57,7 @@ impl Feetech {
     pub(super) async fn range(&self, servo: &Servo, control: &Control) -> Result<(f64, f64), ActionError> {
         let kept = self.calibrations(&[servo], control).await?;
         match kept.get(&(servo.bus, servo.id)) {
-            Some(kept) => usable(servo, *kept),
+            Some(kept) => self.usable(servo, *kept),
             // The next question to the servo reports that it does not answer.
             None => Ok((servo.min, servo.max)),
         }
@@ -71,14 +71,15 @@ impl Feetech {
             let Some(kept) = kept.get(&(servo.bus, servo.id)) else {
                 continue;
             };
-            let (min, max) = usable(servo, *kept)?;
+            let (min, max) = self.usable(servo, *kept)?;
             let near = (exact(THERE) / servo.scale).abs();
             if *value < min - near || *value > max + near {
                 return Err(ActionError::Refused(format!(
-                    "{} goes from {} to {} by its own limits (registers 9 and 11), and {} is beyond",
+                    "{} goes from {} to {} by its own limits ({}), and {} is beyond",
                     servo.label(),
                     tenth(min),
                     tenth(max),
+                    self.family.limits(),
                     tenth(*value)
                 )));
             }
@@ -103,8 +104,9 @@ impl Feetech {
             let at = self.where_is(servo, control).await?;
             let mut one = in_words(*kept);
             one["at"] = json!(tenth(at));
-            one["offset_for_home_here"] = json!(offset_for(*kept, servo.steps(at), servo.steps(servo.home)));
-            match usable(servo, *kept) {
+            let offset = offset_for(self.family, *kept, servo.steps(at), servo.steps(servo.home));
+            one["offset_for_home_here"] = json!(offset);
+            match self.usable(servo, *kept) {
                 Ok((min, max)) => {
                     one["range"] = json!([tenth(min), tenth(max)]);
                     if at < min - 1.0 || at > max + 1.0 {
@@ -147,32 +149,33 @@ impl Feetech {
         }
         Ok(())
     }
-}
 
-/// The range that a servo's own limits leave.
-///
-/// # Errors
-/// The limits leave no range, or the servo's homing offset is not the one of the calibration file.
-fn usable(servo: &Servo, kept: Calibration) -> Result<(f64, f64), ActionError> {
-    if let Some(expected) = servo.offset.filter(|expected| *expected != kept.offset) {
-        return Err(ActionError::Refused(format!(
-            "{} has the homing offset {}, its calibration file says {expected}: write the file into the servos with \
+    /// The range that a servo's own limits leave.
+    ///
+    /// # Errors
+    /// The limits leave no range, or the servo's homing offset is not the one of the calibration file.
+    fn usable(&self, servo: &Servo, kept: Calibration) -> Result<(f64, f64), ActionError> {
+        if let Some(expected) = servo.offset.filter(|expected| *expected != kept.offset) {
+            return Err(ActionError::Refused(format!(
+                "{} has the homing offset {}, its calibration file says {expected}: write the file into the servos with \
              LeRobot, or name the right file in channels.calibration",
-            servo.label(),
-            kept.offset
-        )));
-    }
-    servo.within(kept).ok_or_else(|| {
-        ActionError::Refused(format!(
-            "{}: its own limits (steps {} to {}, registers 9 and 11) leave nothing of {} to {}; check its calibration, \
+                servo.label(),
+                kept.offset
+            )));
+        }
+        servo.within(kept).ok_or_else(|| {
+            ActionError::Refused(format!(
+                "{}: its own limits (steps {} to {}, {}) leave nothing of {} to {}; check its calibration, \
              zero_step and reversed",
-            servo.label(),
-            kept.min,
-            kept.max,
-            tenth(servo.min),
-            tenth(servo.max)
-        ))
-    })
+                servo.label(),
+                kept.min,
+                kept.max,
+                self.family.limits(),
+                tenth(servo.min),
+                tenth(servo.max)
+            ))
+        })
+    }
 }
 
 /// A calibration as results show it.
@@ -181,9 +184,10 @@ pub(super) fn in_words(kept: Calibration) -> Value {
 }
 
 /// The homing offset that makes `present` read as `home`; `None` where it does not fit into the register.
-pub(super) fn offset_for(kept: Calibration, present: i64, home: i64) -> Option<i64> {
-    // The position that a servo reports is that of its horn minus its offset.
+pub(super) fn offset_for(family: Family, kept: Calibration, present: i64, home: i64) -> Option<i64> {
+    // The position that a servo reports is that of its horn minus its offset, or plus it.
     let turn = round(4096.0);
-    let offset = (kept.offset + present - home + turn / 2).rem_euclid(turn) - turn / 2;
+    let change = (home - present) * family.offset_sign();
+    let offset = (kept.offset + change + turn / 2).rem_euclid(turn) - turn / 2;
     (offset.abs() <= 2047).then_some(offset)
 }

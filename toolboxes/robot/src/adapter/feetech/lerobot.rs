@@ -1,7 +1,7 @@
 //! LeRobot's calibration files.
 //!
 //! Owns their shape: one JSON object, a joint's name to `id`, `drive_mode`, `homing_offset`, `range_min` and `range_max`
-//! in steps, as `lerobot calibrate` writes them for an SO-100, SO-101 or LeKiwi. Reads a file once. Read [`load`].
+//! in steps, as `lerobot calibrate` writes them for an SO-100, SO-101, LeKiwi or Koch. Reads a file once. Read [`load`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::layout::Layout;
 use super::servo::exact;
 use crate::adapter::ActionError;
+use crate::servo::Family;
 use crate::subsystem::Subsystem;
 
 /// LeRobot's names of an arm's joints, from the shoulder outwards; a LeKiwi's begin with `arm_`.
@@ -40,7 +41,13 @@ struct Joint {
 ///
 /// # Errors
 /// The file cannot be read, is not one of LeRobot's, or is that of another arm.
-pub(super) fn load(layout: &mut Layout, arm: Subsystem, path: &Path) -> Result<(), ActionError> {
+pub(super) fn load(
+    layout: &mut Layout,
+    family: Family,
+    arm: Subsystem,
+    path: &Path,
+) -> Result<(), ActionError> {
+    let farthest = family.farthest();
     let wrong = |what: String| {
         ActionError::Refused(format!("channels.calibration.{arm}: {}: {what}", path.display()))
     };
@@ -65,10 +72,10 @@ pub(super) fn load(layout: &mut Layout, arm: Subsystem, path: &Path) -> Result<(
         let numbers = (0..=4095).contains(&joint.range_min)
             && joint.range_min < joint.range_max
             && joint.range_max <= 4095
-            && joint.homing_offset.abs() <= 2047;
+            && joint.homing_offset.abs() <= farthest;
         if joint.id != servo.id || joint.drive_mode != 0 || !numbers {
             return Err(wrong(format!(
-                "{name}: expected id {}, drive_mode 0, a homing_offset within ±2047 and 0 <= range_min < range_max <= \
+                "{name}: expected id {}, drive_mode 0, a homing_offset within ±{farthest} and 0 <= range_min < range_max <= \
                  4095, got {joint:?}",
                 servo.id
             )));

@@ -10,17 +10,18 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::tokio::task::spawn_blocking;
+use rustix::process::Signal;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::rest::{Rest, SLOWED, settle_in_order};
+use super::rest::{Rest, settle_in_order, slowed};
 use super::torque::{ease, hold, power};
 use super::{Feetech, tenth};
 use crate::adapter::{ActionError, ActionOutput, BackendState, Control, Notice};
 use crate::capability::BusName;
 use crate::policy::PolicyTable;
 use crate::policy::guest::{Guest, Stage};
-use crate::policy::words::{Ending, Errand, Means};
+use crate::policy::words::{Cause, Ending, Errand, Means};
 use crate::servo::{Sender, Then, holders};
 
 /// How long a halt waits for the end of a process that was killed, before it stops the servos.
@@ -250,7 +251,7 @@ impl Feetech {
                     // Once more and with patience: the stop before did not wait for slow answers.
                     let unknown = hold(wire, &asked)?;
                     if !unknown.is_empty() {
-                        return Err(wire.unconfirmed(&unknown, SLOWED));
+                        return Err(wire.unconfirmed(&unknown, slowed(wire)));
                     }
                     power(wire, &asked)?;
                     let off = modes.into_iter().filter(|(_, mode)| !mode.torque);
@@ -384,13 +385,13 @@ impl Feetech {
         }
     }
 
-    /// Kills the program that has the robot, and waits until its ports are back.
-    pub(super) async fn end_loan(&self) {
-        if let Some(guest) = self.guest() {
-            guest.kill();
-            let mut watch = guest.watch();
-            _ = tokio::time::timeout(GONE, over(&mut watch)).await;
-        }
+    /// Kills the program that has the robot, and waits until its ports are back. Returns whether there was one.
+    pub(super) async fn end_loan(&self) -> bool {
+        let Some(guest) = self.guest() else { return false };
+        guest.kill();
+        let mut watch = guest.watch();
+        _ = tokio::time::timeout(GONE, over(&mut watch)).await;
+        true
     }
 }
 
@@ -453,9 +454,25 @@ fn describe(stage: &Stage, in_time: bool, lasted: Duration, seconds: f64) -> Sum
         Stage::Waiting | Stage::Running => return wrong("lost", "is not known to have ended".to_owned()),
     };
     let told = match (ending, in_time) {
-        (Ending { flooded: true, .. }, _) => wrong(
+        (
+            Ending {
+                cause: Some(Cause::Flood),
+                ..
+            },
+            _,
+        ) => wrong(
             "flooded",
             format!("wrote more than 32 MiB in {lasting} and was killed for that"),
+        ),
+        (
+            Ending {
+                cause: Some(Cause::Signal(name)),
+                ..
+            },
+            _,
+        ) => wrong(
+            "lost",
+            format!("was killed after {lasting}: the process that kept it was told to end ({name})"),
         ),
         (Ending { code: Some(0), .. }, true) if lasted >= EARLY => Summary {
             said: format!("has ended by itself after {lasting}"),
@@ -467,12 +484,19 @@ fn describe(stage: &Stage, in_time: bool, lasted: Duration, seconds: f64) -> Sum
         (Ending { means, .. }, false) => {
             let over = format!("had its {seconds} s and was ended");
             match means.filter(|means| *means > Means::Interrupt) {
-                None => Summary {
+                None if was_interrupted(ending) => Summary {
                     said: over,
                     trouble: None,
                     word: "time_over",
                     output: Vec::new(),
                 },
+                None => wrong(
+                    "failed",
+                    format!(
+                        "had its {seconds} s, was told to end, and ended with {}",
+                        how(ending)
+                    ),
+                ),
                 Some(means) => wrong(
                     "made_to_end",
                     format!("{over} with {}: it did not end after SIGINT", means.as_str()),
@@ -489,6 +513,13 @@ fn describe(stage: &Stage, in_time: bool, lasted: Duration, seconds: f64) -> Sum
         output: ending.output.clone(),
         ..told
     }
+}
+
+/// Whether a program ended as one does that is asked to with SIGINT: well, by that signal, or as shells say that.
+fn was_interrupted(ending: &Ending) -> bool {
+    let interrupt = Signal::INT.as_raw();
+    ending.signal == Some(interrupt)
+        || matches!(ending.code, Some(code) if code == 0 || code == 128 + interrupt)
 }
 
 fn how(ending: &Ending) -> String {

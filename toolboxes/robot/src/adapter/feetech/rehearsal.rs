@@ -23,7 +23,7 @@ use crate::adapter::{ActionError, ActionOutput, Adapter, BackendState, Control, 
 use crate::capability::{BusName, Capabilities};
 use crate::driver::DrivenRobot;
 use crate::geometry::{End, Geometry};
-use crate::servo::{SimulatedLine, servos};
+use crate::servo::{Family, SimulatedLine, servos};
 use crate::spot::Fix;
 use crate::step::{Grip, HitchAction, Step};
 use crate::subsystem::Subsystem;
@@ -87,6 +87,8 @@ impl Rehearsal {
             lines.insert(bus, line);
         }
         let mut config = config.clone();
+        // Feetech's are simulated in time of one's own, whose servos the robot has.
+        config.family = Family::default();
         let away = world.faults.contains(&Fault::Offline);
         for fault in &world.faults {
             break_down(&lines, &layout, fault)

@@ -103,7 +103,8 @@ impl Feetech {
 pub(super) enum Rest {
     /// They let go.
     LetGo,
-    /// They hold where they are. One that does not say where it is goes on at the smallest speed.
+    /// They hold where they are. One that does not say where it is goes on at the smallest speed; an XL servo, which takes no speed without a
+    /// goal, lets go.
     Hold,
     /// They hold where they are. One that does not say where it is lets go.
     HoldOrLetGo,
@@ -144,16 +145,22 @@ pub(super) fn settle(wire: &mut Wire, all: &[u8], joints: &[u8], rest: Rest) -> 
         return confirmed(wire, joints.iter().copied().filter(holds).collect(), OFF);
     }
     let unknown = hold(wire, joints)?;
-    if rest == Rest::HoldOrLetGo && !unknown.is_empty() {
+    if (rest == Rest::HoldOrLetGo || !wire.slows()) && !unknown.is_empty() {
         let_go(wire, &unknown)?;
         return confirmed(wire, unknown, OFF);
     }
-    confirmed(wire, unknown, SLOWED)
+    confirmed(wire, unknown, slowed(wire))
 }
 
 const OFF: &str = "they were told to switch their torque off, and did not confirm it";
-pub(super) const SLOWED: &str =
-    "they go on at the smallest speed, a degree in eleven seconds, until they say where they are";
+
+/// What joints do that did not say where they are.
+pub(super) fn slowed(wire: &Wire) -> &'static str {
+    match wire.slows() {
+        true => "they go on at the smallest speed, a degree in eleven seconds, until they say where they are",
+        false => "they did not say where they are, and may go on to where they were sent",
+    }
+}
 
 /// No servo answers this instruction, so a missing servo does not delay it. It is sent twice, because it can be lost.
 fn let_go(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
@@ -216,13 +223,9 @@ fn stop_bus(
         .collect();
     let timeout = Duration::from_millis(config.answer_ms.clamp(2, 500));
     let hurry = Arc::new(AtomicBool::new(false));
-    let mut wire = Wire::new(Exchange::new(
-        bus.as_str(),
-        &config.port(bus),
-        config.baud,
-        timeout,
-        hurry,
-    ));
+    let mut wire = Wire::new(
+        Exchange::new(bus.as_str(), &config.port(bus), config.baud, timeout, hurry).of(config.family),
+    );
     open(&mut wire)?;
     wire.write_each(Register::GOAL_SPEED, &wheels)?;
     wire.write_each(Register::GOAL_SPEED, &wheels)?;
@@ -230,22 +233,30 @@ fn stop_bus(
     let settle = |wire: &mut Wire| wire.bounded(LISTENS, |wire| settle_in_order(wire, &groups, rest));
     let mut settled = settle(&mut wire);
     // A program that had the robot is killed with the toolbox, and may have had a last command under way.
-    if others_have(&config.port(bus)) {
+    let path = config.port(bus);
+    let holder = || holders(&path).into_iter().next();
+    if holder().is_some() {
         let end = Instant::now() + RELEASE;
-        while others_have(&config.port(bus)) && Instant::now() < end {
+        while holder().is_some() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(10));
         }
         settled = settle(&mut wire);
     }
+    let held = holder();
     // The next owner of the servos may be another program. What cannot be given back stays slow.
     if let Err(error) = ease(&mut wire) {
         tracing::warn!(%error, "the servos keep the greatest speed of the last movement");
     }
-    settled
-}
-
-fn others_have(port: &str) -> bool {
-    !holders(port).is_empty()
+    settled?;
+    match held {
+        None => Ok(()),
+        // The servos stand now, and nobody knows for how long.
+        Some(holder) => Err(ServoError::Shared {
+            bus: bus.as_str().to_owned(),
+            path,
+            holder,
+        }),
+    }
 }
 
 /// Opens a port that a dying process may still hold.

@@ -121,7 +121,7 @@ impl Feetech {
             let saved = Calibration {
                 min: number("min_position", 4095)?.max(0),
                 max: number("max_position", 4095)?.max(0),
-                offset: number("homing_offset", 2047)?,
+                offset: number("homing_offset", self.family.farthest())?,
             };
             writes.push((servo, saved));
         }
@@ -198,7 +198,7 @@ pub(super) fn home_here(wire: &mut Wire, id: u8, home: i64) -> Result<Option<i64
         wire.read(id, Register::HOMING_OFFSET)?;
         return Ok(None);
     };
-    let Some(offset) = offset_for(kept, present, home) else {
+    let Some(offset) = offset_for(wire.family(), kept, present, home) else {
         return Ok(None);
     };
     with_torque_off(wire, id, false, |wire| {

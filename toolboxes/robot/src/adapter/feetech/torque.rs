@@ -7,8 +7,6 @@ use crate::servo::{Register, ServoError, State, Wire};
 
 /// Steps per second below which a servo stutters.
 pub(super) const SLOWEST: u16 = 20;
-/// The smallest speed that there is: a degree in eleven seconds. A joint at this speed stands.
-const CREEP: u16 = 1;
 /// A joint at its goal is this close to it under a load, in steps: about four degrees.
 const NEAR: i64 = 45;
 /// How often joints are looked at until they are at rest, and the pause between two looks.
@@ -24,6 +22,7 @@ const VELOCITY: i64 = 1;
 ///
 /// A servo that does not go to positions is refused before any gets torque: a goal's speed would turn it without an end.
 pub(super) fn power(wire: &mut Wire, ids: &[u8]) -> Result<BTreeMap<u8, i64>, ServoError> {
+    wire.check_turns(ids)?;
     let modes = wire.modes(ids)?;
     let mut positions = BTreeMap::new();
     for (id, (steps, _)) in wire.read_each(ids, Register::POSITION)? {
@@ -55,18 +54,25 @@ pub(super) fn power(wire: &mut Wire, ids: &[u8]) -> Result<BTreeMap<u8, i64>, Se
 }
 
 /// Ends the motion of joints, whatever they answer, and holds those with torque at their present position. Returns the
-/// joints that did not say where they are: they have the smallest speed.
+/// joints that did not say where they are: they have the smallest speed, where [`Wire::slows`].
 ///
 /// A joint slows down before it is asked: an answer may come long after the joint could have hurt a person.
 pub(super) fn hold(wire: &mut Wire, ids: &[u8]) -> Result<Vec<u8>, ServoError> {
-    wire.slow(ids, CREEP)?;
+    if wire.slows() {
+        wire.slow(ids, u16::try_from(wire.slowest()).unwrap_or(SLOWEST))?;
+    }
     let states = wire.states(ids)?;
     let goes = |state: &State| state.mode.operating == POSITION;
     let powered = || states.iter().filter(|(_, state)| state.mode.torque);
-    // Speed 0 stops a wheel; for a joint it means full speed.
+    // Speed 0 stops a wheel; for a joint it means full speed. An XL servo is none of our wheels: it lets go.
     let turning = powered().filter(|(_, state)| !goes(state));
     let zero: Vec<(u8, i64)> = turning.map(|(id, _)| (*id, 0)).collect();
-    wire.write_each(Register::GOAL_SPEED, &zero)?;
+    let still = if wire.slows() {
+        Register::GOAL_SPEED
+    } else {
+        Register::TORQUE
+    };
+    wire.write_each(still, &zero)?;
     let joints = powered().filter(|(_, state)| goes(state));
     let goals: Vec<(u8, i64, u16)> = joints.map(|(id, state)| (*id, state.position, SLOWEST)).collect();
     wire.go(&goals)?;
@@ -88,7 +94,9 @@ pub(super) fn ease(wire: &mut Wire) -> Result<(), ServoError> {
             wire.exchange().pause(EASE)?;
         }
         let states = wire.states(&ids)?;
-        let (moving, at_rest): (Vec<u8>, Vec<u8>) = states.keys().copied().partition(|id| moves(&states[id]));
+        let slowest = wire.slowest();
+        let (moving, at_rest): (Vec<u8>, Vec<u8>) =
+            states.keys().copied().partition(|id| moves(&states[id], slowest));
         wire.unspeed(&at_rest)?;
         if round == 0 {
             hold(wire, &moving)?;
@@ -98,9 +106,9 @@ pub(super) fn ease(wire: &mut Wire) -> Result<(), ServoError> {
 }
 
 /// Whether a joint moves, or would at its own greatest speed.
-fn moves(state: &State) -> bool {
+fn moves(state: &State, slowest: i64) -> bool {
     let near = (state.goal - state.position).abs() <= NEAR;
-    let creeps = state.goal_speed <= i64::from(CREEP) && !near;
+    let creeps = state.goal_speed <= slowest && !near;
     state.mode.torque && (state.speed != 0 || creeps)
 }
 

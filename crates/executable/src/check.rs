@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a file may not be loaded.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CheckError {
+pub enum CheckError {
     /// The file's status cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
@@ -70,7 +70,7 @@ const STICKY: u32 = 0o1000;
 ///
 /// # Errors
 /// See [`CheckError`]: each names the path, what was found and the command that fixes it.
-pub(crate) fn file(path: &Path) -> Result<PathBuf, CheckError> {
+pub fn file(path: &Path) -> Result<PathBuf, CheckError> {
     let user = rustix::process::geteuid().as_raw();
     let link = look(path, fs::symlink_metadata(path))?;
     owner(path, &link, user)?;
@@ -94,7 +94,7 @@ pub(crate) fn file(path: &Path) -> Result<PathBuf, CheckError> {
 ///
 /// # Errors
 /// See [`file`].
-pub(crate) fn imported(path: &Path) -> Result<(), CheckError> {
+pub fn imported(path: &Path) -> Result<(), CheckError> {
     let there = path.ancestors().find(|path| fs::symlink_metadata(path).is_ok());
     let path = there.unwrap_or(Path::new("/"));
     let user = rustix::process::geteuid().as_raw();
@@ -144,7 +144,7 @@ fn links(path: &Path, user: u32) -> Result<(), CheckError> {
 ///
 /// # Errors
 /// [`CheckError::NotAllowed`].
-pub(crate) fn allowed(path: &Path, sha256: &str, list: &[String]) -> Result<(), CheckError> {
+pub fn allowed(path: &Path, sha256: &str, list: &[String]) -> Result<(), CheckError> {
     if list.is_empty() || list.iter().any(|entry| entry.eq_ignore_ascii_case(sha256)) {
         return Ok(());
     }
