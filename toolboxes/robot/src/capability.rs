@@ -14,6 +14,9 @@ use crate::policy::PolicyTable;
 use crate::shape::GeometryTable;
 use crate::subsystem::Subsystem;
 
+/// A point with a velocity of zero is reached along a cubic, whose fastest is half as fast again as its mean.
+const EASED: f64 = 1.5;
+
 /// A robot's parts, limits and abilities. A part that is `None` or empty is missing, and tools that need it are not
 /// listed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -216,6 +219,8 @@ pub struct Services {
     pub navigates: bool,
     /// `run_policy`: it can be given to another program and taken back.
     pub lends: bool,
+    /// Its arms follow trajectories of a controller, which ease in and out of each movement.
+    pub trajectories: bool,
     /// `battery_status`.
     pub battery: bool,
     /// `way_ahead`.
@@ -273,6 +278,21 @@ impl Capabilities {
             Subsystem::Gantry => self.gantry.as_deref(),
             arm => self.arm(arm).map(|arm| arm.joints.as_slice()),
         }
+    }
+
+    /// The joints of an arm or the gantry with the speed that they have on average in a movement at full speed.
+    #[must_use]
+    pub fn paced_joints(&self, subsystem: Subsystem) -> Option<Vec<Joint>> {
+        let eased = if self.services.trajectories && subsystem.is_arm() {
+            EASED
+        } else {
+            1.0
+        };
+        let paced = |joint: &Joint| Joint {
+            max_speed: joint.max_speed / eased,
+            ..joint.clone()
+        };
+        Some(self.joints(subsystem)?.iter().map(paced).collect())
     }
 
     pub(crate) fn joints_mut(&mut self, subsystem: Subsystem) -> Option<&mut [Joint]> {

@@ -182,7 +182,7 @@ impl Model {
     #[must_use]
     pub fn routine(&self, kind: Kind, name: &str, on: Subsystem, rounds: Rounds) -> Option<Vec<Keyframe>> {
         let sequence = self.routines.get(&(kind, name.to_string()))?;
-        let joints = self.capabilities.joints(on)?;
+        let joints = self.capabilities.paced_joints(on)?;
         let round: Vec<Vec<f64>> = if on == Subsystem::Gantry {
             sequence.head.clone()
         } else {
@@ -193,7 +193,7 @@ impl Model {
             return None;
         }
         let home = self.home(on)?;
-        Some(rounds.frames(joints, &home, &round, sequence))
+        Some(rounds.frames(&joints, &home, &round, sequence))
     }
 
     /// Frames that point an arm at a bearing (degrees, negative to the left) for `hold` seconds, and whether it

@@ -7,15 +7,48 @@ use std::collections::BTreeMap;
 use ovos_toolbox_sdk::prelude::Object;
 use ovos_toolbox_sdk::sentence::{Row, fill, sentences};
 
-/// The sentences of a call, by language.
+use crate::unit::Unit;
+
+/// The tools that lead an arm through joint angles.
+const BY_ANGLES: [&str; 6] = [
+    "wave",
+    "move_arm",
+    "go_to_pose",
+    "express",
+    "point_at_person",
+    "dance",
+];
+
+/// The sentences of a call to a robot, by language.
 #[must_use]
-pub(crate) fn of(tool: &str, args: &Object) -> BTreeMap<String, String> {
+pub(crate) fn of(tool: &str, args: &Object, unit: Option<&Unit>) -> BTreeMap<String, String> {
     let mut sentences = sentences(TABLE, tool, args);
+    let unchecked = BY_ANGLES.contains(&tool) && unit.is_some_and(has_unchecked_arm);
     for (language, sentence) in &mut sentences {
         // Which one, where there are several.
         sentence.push_str(&fill(language, "[ (robot {robot})]", args).unwrap_or_default());
+        sentence.push_str(match (unchecked, language.as_str()) {
+            (false, _) => "",
+            (true, "de") => {
+                " (nichts hält ihn über dem Tisch: die Datei des Roboters hat keine Form des Arms)"
+            }
+            (true, _) => " (nothing keeps it above the table: the robot's file has no shape of the arm)",
+        });
     }
     sentences
+}
+
+/// Whether an arm is led by a controller's trajectories, which are checked against the table where the robot's file has its shape, and it
+/// has none.
+fn has_unchecked_arm(unit: &Unit) -> bool {
+    let parts = unit.capabilities();
+    let has_table = |arm| {
+        unit.model
+            .geometry(arm)
+            .is_some_and(|shape| shape.least().is_some())
+    };
+    let arms = parts.subsystems().into_iter().filter(|part| part.is_arm());
+    parts.services.trajectories && !arms.into_iter().all(has_table)
 }
 
 #[rustfmt::skip]

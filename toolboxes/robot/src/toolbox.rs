@@ -132,7 +132,8 @@ impl Toolbox for Robots {
     }
 
     fn sentences(&self, tool: &str, args: &Object) -> BTreeMap<String, String> {
-        sentences::of(tool, args)
+        let name = args.get("robot").and_then(Value::as_str);
+        sentences::of(tool, args, self.unit(name).ok())
     }
 
     fn halt(&self, halt: &Halt) -> Result<(), ToolError> {

@@ -53,6 +53,16 @@ pub trait Graph: Send + Sync {
         .boxed()
     }
 
+    /// The types that the graph has an action as: none where the carrier does not tell, `None` where nothing serves it.
+    fn action_types<'a>(&'a self, action: &'a str) -> Reply<'a, Option<BTreeSet<String>>> {
+        async move {
+            let actions = self.entities().await?.actions;
+            let served = actions.into_iter().find(|served| served.name == action);
+            Ok(served.map(|served| served.types))
+        }
+        .boxed()
+    }
+
     /// Announces a topic, on which nothing is sent yet.
     ///
     /// Errors: [`GraphError::OtherType`] where the graph has the name with other types alone.
@@ -279,6 +289,12 @@ impl Goal {
             end,
             cancel,
         }
+    }
+
+    /// The action that pursues it.
+    #[must_use]
+    pub fn action(&self) -> &str {
+        &self.action
     }
 
     /// The next feedback, or `None` where none came within `patience`.

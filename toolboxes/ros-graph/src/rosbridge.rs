@@ -111,6 +111,19 @@ impl Rosbridge {
         of.filter(|of| !of.is_empty()).into_iter().collect()
     }
 
+    /// The type of an action by rosapi, of versions that tell it only by the topic of its feedback, too.
+    async fn action_type(&self, action: &str) -> BTreeSet<String> {
+        let of = self.type_of("action", action).await;
+        if !of.is_empty() {
+            return of;
+        }
+        let feedback = format!("{}/_action/feedback", action.trim_end_matches('/'));
+        let of = self.type_of("topic", &feedback).await;
+        of.iter()
+            .filter_map(|of| of.strip_suffix("_FeedbackMessage").map(str::to_owned))
+            .collect()
+    }
+
     /// The shape of a type: as the graph has it where rosapi tells, as it is known here elsewhere.
     async fn shape(&self, name: &TypeName, service: &str, of: &str) -> Result<Arc<Shape>, GraphError> {
         match self.described(name, service, of).await? {
@@ -200,6 +213,20 @@ impl Graph for Rosbridge {
                 list.sort_by(|one, other| one.name.cmp(&other.name));
             }
             Ok(entities)
+        }
+        .boxed()
+    }
+
+    fn action_types<'a>(&'a self, action: &'a str) -> Reply<'a, Option<BTreeSet<String>>> {
+        async move {
+            let types = unified(&self.action_type(action).await);
+            if !types.is_empty() {
+                return Ok(Some(types));
+            }
+            let servers = self.request("/rosapi/action_servers", &json!({}), ROSAPI).await?;
+            let served = servers["action_servers"].as_array();
+            let is_served = served.is_some_and(|names| names.iter().any(|name| *name == *action));
+            Ok(is_served.then(BTreeSet::new))
         }
         .boxed()
     }
@@ -327,14 +354,19 @@ impl Graph for Rosbridge {
 
     fn send_goal<'a>(&'a self, action: &'a str, goal: &'a Value, patience: Duration) -> Reply<'a, Goal> {
         async move {
-            let found = self.type_of("action", action).await;
-            let Some(of) = found.first() else {
+            let found = self.action_type(action).await;
+            let Some(written) = found.first() else {
                 return Err(GraphError::absent("action", action, patience));
             };
-            let of: TypeName = of.parse()?;
-            let shape_of = |suffix: &str| self.inner.library.shape(&of.part(suffix));
-            let args = outgoing(self.inner.cdr, &*shape_of("_Goal")?, goal)?;
-            let (feedback_shape, result_shape) = (shape_of("_Feedback")?, shape_of("_Result")?);
+            let of: TypeName = written.parse()?;
+            let [goal_type, feedback_type, result_type] =
+                ["_Goal", "_Feedback", "_Result"].map(|part| of.part(part));
+            let (goal_shape, feedback_shape, result_shape) = tokio::try_join!(
+                self.shape(&goal_type, "/rosapi/action_goal_details", written),
+                self.shape(&feedback_type, "/rosapi/action_feedback_details", written),
+                self.shape(&result_type, "/rosapi/action_result_details", written),
+            )?;
+            let args = outgoing(self.inner.cdr, &goal_shape, goal)?;
             let message = json!({
                 "op": "send_action_goal", "action": action, "action_type": of.to_string(), "args": args, "feedback": true
             });
@@ -396,8 +428,18 @@ impl Graph for Rosbridge {
 
     fn cancel_all<'a>(&'a self, action: &'a str, patience: Duration) -> Reply<'a, ()> {
         async move {
+            let start = Instant::now();
             let service = format!("{}/_action/cancel_goal", action.trim_end_matches('/'));
-            self.request(&service, &json!({}), patience).await.map(drop)
+            let taken = self.request(&service, &json!({}), patience).await.map(drop);
+            let Err(refused @ GraphError::Refused { .. }) = taken else {
+                return taken;
+            };
+            // A rosbridge refuses what there is not.
+            let left = patience.saturating_sub(start.elapsed());
+            match tokio::time::timeout(left, self.action_types(action)).await {
+                Ok(Ok(None)) => Err(GraphError::absent("action", action, patience)),
+                _ => Err(refused),
+            }
         }
         .boxed()
     }

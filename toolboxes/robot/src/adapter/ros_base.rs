@@ -3,7 +3,7 @@
 //! Owns the translation. Velocities are of the type that the graph says, repeated while an action runs, and ended by a thread.
 //! Movements are as long as the odometry says, and end before what the scan shows. Arms follow
 //! trajectories and hands take commands, each a goal that has ended where the joint states say so. Goals are cancelled by a stop, which
-//! waits for their end, and by a stop without an instance, which cancels those of everyone. Read [`RosBase`].
+//! waits for their end, again by the next one where they have not ended, and by a stop without an instance, which cancels those of everyone. Read [`RosBase`].
 
 mod arms;
 mod base;
@@ -32,7 +32,7 @@ pub use self::base::RosBase;
 use self::camera::see;
 use self::channels::OwnTool;
 pub use self::channels::RosBaseConfig;
-use self::goals::{GOAL_ENDS, cancel};
+use self::goals::GOAL_ENDS;
 use self::link::BaseLink;
 use crate::action::{Action, Motion};
 use crate::adapter::{ActionError, ActionOutput, Adapter, Control, SeenMessage};
@@ -289,10 +289,11 @@ impl Adapter for RosBase {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            if let Some(link) = self.remote.link()
-                && let Err(error) = cancel(&link.goals.stop(&Subsystem::EACH)).await
-            {
-                tracing::warn!(%error, "a goal goes on");
+            if let Some(link) = self.remote.link() {
+                let open = link.goals.stop(&Subsystem::EACH);
+                for error in link.goals.cancel(link.graph.as_ref(), &open, GOAL_ENDS).await {
+                    tracing::warn!(%error, "a goal goes on");
+                }
             }
             self.remote.close();
         }

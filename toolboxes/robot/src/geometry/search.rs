@@ -24,6 +24,8 @@ const IDLE: f64 = 0.02;
 const LOOK: f64 = 2.0;
 /// How much an arm that is below the table's clearance may sink again on its way up, in metres.
 const SAG: f64 = 0.002;
+/// How far beyond a limit an angle is that was only rounded, in degrees.
+const ROUNDING: f64 = 1e-6;
 /// How far below the table's clearance an arm may begin, in metres: what sags or lies on the table is so low at most.
 const DEEP: f64 = 0.02;
 
@@ -85,6 +87,18 @@ pub enum ReachError {
         height: f64,
         /// The least that is allowed.
         least: f64,
+    },
+    /// The URDF allows less than was asked for.
+    #[error("joint {joint} is at {angle:.1} degrees there, and the URDF allows {min:.1} to {max:.1}")]
+    Limit {
+        /// The joint.
+        joint: String,
+        /// Its angle, in degrees.
+        angle: f64,
+        /// Degrees.
+        min: f64,
+        /// Degrees.
+        max: f64,
     },
     /// A link would be too low on the way.
     #[error(
@@ -239,6 +253,36 @@ impl Search<'_> {
         match two.next() {
             Some((first, _, second)) => Ok(vec![first.clone(), second.clone(), to.to_vec()]),
             None => Err(ReachError::Way { link, height, least }),
+        }
+    }
+
+    /// Checks the straight way between two positions that somebody else has chosen: every point is above the table, and the end within the
+    /// limits. An arm that begins too low, however low that is, rises and does not sink again.
+    ///
+    /// # Errors
+    /// The joint beyond its limits, or the link that comes too low.
+    pub fn check(&self, from: &[f64], to: &[f64]) -> Result<(), ReachError> {
+        let each = self.joints.iter().zip(to).zip(self.limits());
+        for ((joint, angle), [min, max]) in each {
+            if *angle < min - ROUNDING || *angle > max + ROUNDING {
+                return Err(ReachError::Limit {
+                    joint: joint.name.clone(),
+                    angle: *angle,
+                    min,
+                    max,
+                });
+            }
+        }
+        let Some(least) = self.shape.least else {
+            return Ok(());
+        };
+        let Lowest { link, height } = self.lowest(to);
+        if height < least {
+            return Err(ReachError::LinkLow { link, height, least });
+        }
+        match self.climb(from, to, f64::NEG_INFINITY) {
+            Ok(_) => Ok(()),
+            Err(Lowest { link, height }) => Err(ReachError::Way { link, height, least }),
         }
     }
 

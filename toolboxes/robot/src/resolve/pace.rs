@@ -115,7 +115,7 @@ pub fn straight_seconds(unit: &Unit, direction: &str, distance: f64) -> f64 {
 /// Seconds that the longest movement of an arm or the gantry takes: a plan does not know where they are.
 #[must_use]
 pub fn farthest_seconds(unit: &Unit, part: Subsystem, speed: f64) -> f64 {
-    let joints = unit.capabilities().joints(part).unwrap_or_default();
+    let joints = unit.capabilities().paced_joints(part).unwrap_or_default();
     let range = |joint: &Joint| (joint.max - joint.min) / (joint.max_speed * speed);
     joints.iter().map(range).fold(0.0, f64::max)
 }
@@ -123,7 +123,7 @@ pub fn farthest_seconds(unit: &Unit, part: Subsystem, speed: f64) -> f64 {
 /// Seconds of keyframes that begin anywhere.
 #[must_use]
 pub fn frames_seconds(unit: &Unit, part: Subsystem, frames: &[Keyframe]) -> f64 {
-    let joints = unit.capabilities().joints(part).unwrap_or_default();
+    let joints = unit.capabilities().paced_joints(part).unwrap_or_default();
     let Some(first) = frames.first() else {
         return 0.0;
     };
@@ -138,7 +138,7 @@ pub fn frames_seconds(unit: &Unit, part: Subsystem, frames: &[Keyframe]) -> f64 
     let mut at: Vec<f64> = joints.iter().zip(&first.positions).map(far_end).collect();
     let mut seconds = 0.0;
     for frame in frames {
-        seconds += travel(joints, &at, &frame.positions, frame.speed) + frame.hold;
+        seconds += travel(&joints, &at, &frame.positions, frame.speed) + frame.hold;
         at.clone_from(&frame.positions);
     }
     seconds

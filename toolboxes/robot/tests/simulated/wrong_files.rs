@@ -486,7 +486,50 @@ fn a_wrong_arm_in_ros_says_what_is_wrong() {
             "\n[channels.arms.right_arm.gripper]\naction = \"/hand\"\njoint = \"finger\"\nopen = 0.08\nclosed = 0\n{key}\n"
         )
     };
+    let joints = ur.split("[parts.right_arm]").nth(1).unwrap();
+    let joints = joints.split("# A hand").next().unwrap();
+    // A second arm, whose controller is that of the first, or whose hand's is.
+    let second = |trajectory: &str, hands: [&str; 2]| {
+        let arm = |side: &str, hand: &str| {
+            format!(
+                "\n[channels.arms.{side}_arm.gripper]\naction = \"{hand}\"\njoint = \"{side}\"\nopen = 1\nclosed = 0\nforce = 9\n"
+            )
+        };
+        let [right, left] = hands;
+        format!(
+            "{percent}{}\n[parts.left_arm]\n{hand}{joints}\n[channels.arms.left_arm]\ntrajectory = \"{trajectory}\"\n{}",
+            arm("right", right),
+            arm("left", left)
+        )
+    };
     for (text, expected) in [
+        (
+            second(
+                "scaled_joint_trajectory_controller/follow_joint_trajectory",
+                ["/right", "/left"],
+            ),
+            "channels.arms.right_arm.trajectory: /scaled_joint_trajectory_controller/follow_joint_trajectory is \
+             channels.arms.left_arm.trajectory as well; expected a controller of its own for each arm and each hand",
+        ),
+        (
+            second("/left/follow_joint_trajectory", ["/hand", "/hand/"]),
+            "channels.arms.right_arm.gripper.action: /hand is channels.arms.left_arm.gripper.action as well",
+        ),
+        (
+            second(
+                "/left/follow_joint_trajectory",
+                ["/left/follow_joint_trajectory", "/hand"],
+            ),
+            "channels.arms.right_arm.gripper.action: /left/follow_joint_trajectory is channels.arms.left_arm.trajectory as well",
+        ),
+        (
+            format!("{percent}{}", channel("force = 0")),
+            "channels.arms.right_arm.gripper.force: expected 0.01 to 10000 N, got 0; leave it out",
+        ),
+        (
+            percent.replace("open = 100, closed = 0", "open = 10, closed = 40") + &channel("force = 40"),
+            "parts.right_arm.gripper: open has to be above closed",
+        ),
         (
             ur.replace("[channels.arms.right_arm]", "[channels.arms.left_arm]"),
             "channels.arms.right_arm: missing; expected the action of its controller",
@@ -508,7 +551,7 @@ fn a_wrong_arm_in_ros_says_what_is_wrong() {
         ),
         (
             format!("{percent}{}", channel("force = -1")),
-            "channels.arms.right_arm.gripper.force: expected 0 to 10000 N",
+            "channels.arms.right_arm.gripper.force: expected 0.01 to 10000 N",
         ),
         (
             ur.replace("joints = \"/joint_states\"", "odometry = \"/odom\""),

@@ -25,12 +25,16 @@ fn script(name: &str) -> Option<Command> {
     Some(command)
 }
 
-/// A base and the address of its rosbridge.
-fn base() -> Option<(Peer, String)> {
-    let base = Peer::run("rosbridge_base.mjs", script("rosbridge_base.mjs")?);
-    let ready: Value = serde_json::from_str(&base.until("ready")).unwrap();
+/// A peer and the address of its rosbridge.
+fn peer(name: &str) -> Option<(Peer, String)> {
+    let peer = Peer::run(name, script(name)?);
+    let ready: Value = serde_json::from_str(&peer.until("ready")).unwrap();
     let url = format!("ws://127.0.0.1:{}", ready["port"]);
-    Some((base, url))
+    Some((peer, url))
+}
+
+fn base() -> Option<(Peer, String)> {
+    peer("rosbridge_base.mjs")
 }
 
 pub(crate) async fn scene() -> Option<Scene<Rosbridge>> {
@@ -45,12 +49,15 @@ fn ahead(metres: f64) -> Value {
 }
 
 #[test]
-fn roslib_takes_the_base_for_a_rosbridge() {
-    let Some((_base, url)) = base() else { return };
-    let output = script("roslib_judge.mjs").unwrap().arg(url).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "judged");
+fn roslib_takes_the_peers_for_a_rosbridge() {
+    for (name, word) in [("rosbridge_base.mjs", None), ("rosbridge_arm.mjs", Some("arm"))] {
+        let Some((_peer, url)) = peer(name) else { return };
+        let mut judge = script("roslib_judge.mjs").unwrap();
+        let output = judge.arg(url).args(word).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {errors}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "judged", "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,8 +5,9 @@ It publishes /joint_states at 50 Hz, its arm's joints and its hand's in messages
 and the goal is given up where they are farther beside it than its path tolerance, or not as close to its end as its goal tolerance when
 that time is over. Its hand takes GripperCommand on /gripper/gripper_cmd, or ParallelGripperCommand where KIND is `parallel`. KIND `absent`
 has no controller, `other` one of another type, and a `stubborn` one takes a cancel and goes on. Words: it `rejects` goals, is `stuck`,
-falls `short`, `lies` that it is there, is `mute` about a goal for ever, is `silent` about its joints; its hand finds a `thing` that it holds, `jams`
-where it is and says that it has done it, `sticks` where it is and is given up as stalled, or `lets go`. The hand of a `half` one
+falls `short`, `lies` that it is there, is `mute` about a goal for ever, is `silent` about its joints, gives its feedback with the joints in
+the `other order`; its hand finds a `thing` that it holds, `jams`
+where it is and says that it has done it, `sticks` where it is and is given up as stalled, is `vague` about what stalls it, or `lets go`. The hand of a `half` one
 is half open at first.
 """
 
@@ -48,8 +49,8 @@ FINGER = "finger_joint"
 # The joints in radians, at the home of the robot's file, and the opening of the hand in metres.
 at = dict(zip(JOINTS, (math.radians(angle) for angle in (0, -90, 90, -90, -90, 0))))
 at[FINGER] = 0.05 if kind == "half" else 0.08
-rejects, stuck, short, lies, mute, silent, thing, jams, sticks = (
-    said[word] for word in ("rejects", "stuck", "short", "lies", "mute", "silent", "thing", "jams", "sticks")
+rejects, stuck, short, lies, mute, silent, thing, jams, sticks, vague = (
+    said[word] for word in ("rejects", "stuck", "short", "lies", "mute", "silent", "thing", "jams", "sticks", "vague")
 )
 SUCCEEDED, ABORTED = 4, 6
 
@@ -67,7 +68,8 @@ class Following:
         seconds = points[0].time_from_start
         self.count = max(1, math.ceil((seconds.sec + seconds.nanosec / 1e9) * 10))
         fastest = max(abs(self.to[name] - self.start[name]) for name in names) * 1.5 / (self.count / 10)
-        say(fastest=math.degrees(fastest), path_tolerance=math.degrees(self.path[names[0]]))
+        say(fastest=math.degrees(fastest), path_tolerance=math.degrees(self.path[names[0]]), seconds=self.count / 10,
+            degrees=[math.degrees(self.to[name]) for name in JOINTS])
         self.code = 0
         return self.count if not mute.is_set() else 10**9
 
@@ -89,9 +91,10 @@ class Following:
             if left == 0 and any(abs(at[name] - wanted) > self.close[name] for name, wanted in self.to.items()):
                 self.code = -5
                 return ABORTED
-        point = PointOf([at[name] for name in self.to], [], [], [], Duration(0, 0))
+        order = sorted(self.to, reverse=True) if said["other order"].is_set() else list(self.to)
+        point = PointOf([at[name] for name in order], [], [], [], Duration(0, 0))
         empty = MultiPoint([], [], [], Duration(0, 0))
-        return [Header(zero_time(), ""), list(self.to), point, point, point, [], empty, empty, empty]
+        return [Header(zero_time(), ""), order, point, point, point, [], empty, empty, empty]
 
     def outcome(self, status):
         return [self.code, {-4: "path tolerance violation", -5: "goal tolerance violation"}.get(self.code, "")]
@@ -123,7 +126,7 @@ class Gripping:
         if self.parallel and (command.name != [FINGER] or len(command.position) != 1):
             return None
         self.to = command.position[0] if self.parallel else command.position
-        effort = command.effort[0] if self.parallel else command.max_effort
+        effort = (list(command.effort) or [None])[0] if self.parallel else command.max_effort
         self.stalled = self.reached = False
         say(grips=self.to, effort=effort)
         return 10**9
@@ -140,7 +143,7 @@ class Gripping:
         least = 0.03 if thing.is_set() and closing else -1.0
         at[FINGER] = max(least, at[FINGER] + math.copysign(step, self.to - at[FINGER]))
         if at[FINGER] <= least:
-            self.stalled = True
+            self.stalled = not vague.is_set()
             # The older controllers give up what stalls, unless they are told otherwise.
             return SUCCEEDED if self.parallel else ABORTED
         if abs(at[FINGER] - self.to) < 1e-6:

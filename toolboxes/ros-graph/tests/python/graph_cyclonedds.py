@@ -3,7 +3,8 @@
 A peer is started with KIND DOMAIN [WHAT]. It prints a line of JSON for everything that reaches it, and hears words on standard
 input: `quit` ends it. A `stubborn` one takes a cancel and goes on, one that `hesitates` thinks for a second before it accepts a goal, and one
 that is `slow` for 0.3 s before it ends a goal that was cancelled. One that `ponders` takes no goal and never says so; of one that is
-`unheard` the acceptance of a goal is lost.
+`unheard` the acceptance of a goal is lost. One that `objects` refuses the next cancel and takes those after it, one that is `busy`
+answers no cancel until it `answers`, one that `forgets` says that it knows no goal and pursues it, and one that is `quiet` gives no feedback.
 """
 
 import json
@@ -57,7 +58,9 @@ printing = threading.Lock()
 ended = threading.Event()
 # The words that were said to it.
 said = defaultdict(threading.Event)
-hesitates, slow, ponders, unheard = (said[word] for word in ("hesitates", "slow", "ponders", "unheard"))
+hesitates, slow, ponders, unheard, objects, busy, forgets, quiet = (
+    said[word] for word in ("hesitates", "slow", "ponders", "unheard", "objects", "busy", "forgets", "quiet")
+)
 held = []
 
 
@@ -166,7 +169,7 @@ def pursue(name, of, fields, steps, report, outcome):
                 ends[identity][1] = told
                 say(ended=told)
                 break
-            if told is not None:
+            if told is not None and not quiet.is_set():
                 feedback.write(message(goal_id, feedback_type(*told)))
         else:
             ends[identity][1] = 4
@@ -176,13 +179,20 @@ def pursue(name, of, fields, steps, report, outcome):
 
     def result(request):
         end = ends.get(bytes(request.goal_id.uuid))
-        if end is None:
+        if end is None or forgets.is_set():
             return [0, result_type(*outcome(0))]
         end[0].wait()
         return [end[1], result_type(*outcome(end[1]))]
 
     def cancel(request):
         identity = bytes(request.goal_info.goal_id.uuid)
+        if busy.is_set():
+            say(unanswered=True)
+            return None
+        if objects.is_set():
+            objects.clear()
+            say(objected=identity.hex())
+            return [1, []]
         chosen = set(goals) if identity == bytes(16) else {identity} & goals
         cancelled.update(chosen)
         say(cancel=[identity.hex() for identity in chosen], all=identity == bytes(16))
@@ -199,6 +209,8 @@ def wait():
     say(ready=True)
     for line in sys.stdin:
         said[line.strip()].set()
+        if line.strip() == "answers":
+            busy.clear()
         if line.strip() == "quit":
             break
     ended.set()

@@ -13,13 +13,12 @@ use crate::action::Keyframe;
 use crate::adapter::remote::until;
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::Joint;
+use crate::geometry::Search;
 use crate::model::travel;
 use crate::ros::RosError;
 use crate::step::{Stage, Step};
 use crate::subsystem::Subsystem;
 
-/// A point with a velocity of zero is reached along a cubic, whose fastest is half as fast again as its mean.
-const CUBIC: f64 = 1.5;
 /// The shortest time that a trajectory takes.
 const SHORTEST: Duration = Duration::from_millis(200);
 /// How long the joint states may lag behind the controller that says that the goal is reached.
@@ -109,7 +108,33 @@ impl RosBase {
         Ok(moved)
     }
 
+    /// Checks that the straight ways in the joints through these positions are above the table, within the limits of the arm's shape. An
+    /// arm without a shape is not checked.
+    fn check_way(&self, on: Subsystem, from: &[f64], through: &[&[f64]]) -> Outcome<()> {
+        let Some((shape, joints)) = self.shapes.get(&on).zip(self.remote.capabilities().joints(on)) else {
+            return Ok(());
+        };
+        let search = Search {
+            shape,
+            joints,
+            fingers: None,
+        };
+        let mut from = from;
+        for to in through {
+            search
+                .check(from, to)
+                .map_err(|why| ActionError::Refused(format!("{on} cannot go there: {why}")))?;
+            from = to;
+        }
+        Ok(())
+    }
+
     pub(super) async fn routine(&self, on: Subsystem, frames: &[Keyframe], control: &Control) -> Outcome {
+        let link = self.remote.there(control).await?;
+        // All of it before the first of it.
+        let (_, from) = self.angles(link, on).map_err(|why| self.untold(&why))?;
+        let through: Vec<&[f64]> = frames.iter().map(|frame| frame.positions.as_slice()).collect();
+        self.check_way(on, &from, &through)?;
         for (done, frame) in (1u32..).zip(frames) {
             self.follow_trajectory(on, (&frame.positions, frame.speed), &control.quiet())
                 .await?;
@@ -134,12 +159,14 @@ impl RosBase {
         let link = self.remote.there(control).await?;
         let (arm, joints) = self.arm(on)?;
         let action = arm.trajectory.as_str();
+        let paced = self.remote.capabilities().paced_joints(on).unwrap_or_default();
         let served = control.unless_cancelled(type_of(link.graph.as_ref(), action, &[TRAJECTORY]));
         served
             .await?
             .map_err(|error| self.remote.failed(RosError::Graph(error)))?;
         let (_, from) = self.angles(link, on).map_err(|why| self.untold(&why))?;
-        let seconds = CUBIC * travel(joints, &from, to, speed);
+        self.check_way(on, &from, &[to])?;
+        let seconds = travel(&paced, &from, to, speed);
         let time = Duration::try_from_secs_f64(seconds)
             .unwrap_or_default()
             .max(SHORTEST);
@@ -156,7 +183,7 @@ impl RosBase {
                 )));
             }
             Ok(feedback
-                .and_then(|feedback| gone(feedback, &from, to))
+                .and_then(|feedback| gone(feedback, joints, &from, to))
                 .map(|done| (done, "moving".to_owned())))
         };
         let goal = trajectory(arm, joints, to, time);
@@ -211,13 +238,16 @@ fn trajectory(arm: &ArmChannel, joints: &[Joint], to: &[f64], time: Duration) ->
     })
 }
 
-/// Which part of its way the joint with the longest way has gone, as the controller's feedback says it.
-fn gone(feedback: &Value, from: &[f64], to: &[f64]) -> Option<f64> {
-    let actual = feedback["actual"]["positions"].as_array()?;
-    let each = from.iter().zip(to).zip(actual);
-    let ways = each.map(|((from, to), at)| (to - from, at.as_f64().map(|at| at.to_degrees() - from)));
-    let (way, gone) = ways.max_by(|(one, _), (other, _)| one.abs().total_cmp(&other.abs()))?;
-    (way.abs() > 0.1).then_some(gone? / way)
+/// Which part of its way the joint with the longest way has gone, as the controller's feedback says it: in an order of its own.
+fn gone(feedback: &Value, joints: &[Joint], from: &[f64], to: &[f64]) -> Option<f64> {
+    let (names, actual) = (&feedback["joint_names"], &feedback["actual"]["positions"]);
+    let each = joints.iter().zip(from.iter().zip(to));
+    let (joint, from, way) = each
+        .map(|(joint, (from, to))| (joint, from, to - from))
+        .max_by(|(.., one), (.., other)| one.abs().total_cmp(&other.abs()))?;
+    let place = names.as_array()?.iter().position(|name| *name == *joint.name)?;
+    let at = actual.get(place)?.as_f64()?.to_degrees();
+    (way.abs() > 0.1).then_some((at - from) / way)
 }
 
 fn hundredth(value: f64) -> f64 {

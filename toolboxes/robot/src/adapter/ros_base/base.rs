@@ -1,7 +1,7 @@
 //! A robot in a graph of ROS, and what its failures are called.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use ros_graph::error::GraphError;
 
@@ -11,6 +11,7 @@ use crate::adapter::remote::Remote;
 use crate::adapter::{ActionError, ActionOutput, Notify};
 use crate::conduct::Stop;
 use crate::driver::DrivenRobot;
+use crate::geometry::Geometry;
 use crate::subsystem::Subsystem;
 
 pub(super) type Outcome<T = ActionOutput> = Result<T, ActionError>;
@@ -20,6 +21,8 @@ pub struct RosBase {
     pub(super) config: RosBaseConfig,
     pub(super) remote: Remote<BaseLink>,
     pub(super) stop: Stop,
+    /// The shapes of its arms, where its file has them.
+    pub(super) shapes: BTreeMap<Subsystem, Arc<Geometry>>,
     /// How far each hand was open when it was told to close: `None` where it held nothing then.
     pub(super) hands: Mutex<BTreeMap<Subsystem, Option<f64>>>,
     /// What places are remembered in where the base counts its own wheels: that begins anew.
@@ -33,6 +36,10 @@ impl RosBase {
             remote: Remote::new(robot.name, &config.ros, robot.capabilities.clone(), notify),
             config: config.clone(),
             stop: robot.stop.clone(),
+            shapes: Subsystem::EACH
+                .into_iter()
+                .filter_map(|arm| Some((arm, Arc::clone(robot.model.geometry(arm)?))))
+                .collect(),
             hands: Mutex::default(),
             frame: format!("odom-{:08x}", fastrand::u32(..)),
         }

@@ -22,6 +22,8 @@ pub(super) const GRIPPERS: [&str; 2] = [
     "control_msgs/action/GripperCommand",
     "control_msgs/action/ParallelGripperCommand",
 ];
+/// The least that full force may be, in newtons.
+const LEAST_FORCE: f64 = 0.01;
 /// Where joint states come from by default.
 const JOINTS: &str = "/joint_states";
 
@@ -165,9 +167,10 @@ pub struct HandChannel {
     pub open: f64,
     /// Where it is when the hand is closed.
     pub closed: f64,
-    /// What full force is, in newtons; 0 leaves it to the gripper.
-    #[serde(default)]
-    pub force: f64,
+    /// What full force is, in newtons, or newton metres of a joint that turns. ParallelGripperCommand leaves it to the controller where
+    /// this is left out. GripperCommand has no way to: 0 is no force for a controller of effort (ros2_controllers clamps to it), and a
+    /// movement that does not grasp for a Franka hand.
+    pub force: Option<f64>,
 }
 
 /// An action that may have goals.
@@ -328,11 +331,17 @@ impl RosBaseConfig {
                         hand.joint
                     ));
                 }
-                if !(hand.force >= 0.0 && hand.force <= 10_000.0) {
-                    return wrong(format!("{key}.force: expected 0 to 10000 N, got {}", hand.force));
+                if let Some(force) = hand.force
+                    && !(LEAST_FORCE..=10_000.0).contains(&force)
+                {
+                    return wrong(format!(
+                        "{key}.force: expected {LEAST_FORCE} to 10000 N, got {force}; leave it out where the controller has its own, \
+                         which only ParallelGripperCommand can say"
+                    ));
                 }
             }
         }
+        self.check_controllers()?;
         if let Some(scan) = &self.scan {
             for (key, value, most) in [
                 ("keep_free", scan.keep_free, 5.0),
@@ -351,6 +360,32 @@ impl RosBaseConfig {
             return wrong(format!(
                 "channels.rosbridge: {url:?}, expected an address such as ws://robot:9090"
             ));
+        }
+        Ok(())
+    }
+    /// Each arm and each hand has a controller of its own: one that has two would take each goal for both, and end one for the other.
+    fn check_controllers(&self) -> Result<(), ModelError> {
+        let arms = self.arms.iter();
+        let each = arms.flat_map(|(on, arm)| {
+            let key = format!("channels.arms.{on}");
+            let hand = arm.gripper.iter();
+            let hand = hand.map({
+                let key = key.clone();
+                move |hand| (format!("{key}.gripper.action"), hand.action.as_str())
+            });
+            std::iter::once((format!("{key}.trajectory"), arm.trajectory.as_str())).chain(hand)
+        });
+        let mut known: BTreeMap<&str, String> = BTreeMap::new();
+        for (key, action) in each {
+            if let Some(other) = known.insert(action.trim_matches('/'), key.clone()) {
+                return Err(ModelError::parse(
+                    "the channels",
+                    format!(
+                        "{key}: {action} is {other} as well; expected a controller of its own for each arm and each hand, because one \
+                         that has two takes a goal of the one from the other"
+                    ),
+                ));
+            }
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use ros_graph::error::GraphError;
 use ros_graph::graph::Graph;
 use ros_graph::velocity::Velocity;
@@ -20,8 +21,12 @@ use crate::model::{Model, ModelError};
 use crate::ros::{RosError, carrier};
 use crate::subsystem::Subsystem;
 
-/// How long the stop without an instance looks for the base.
+/// How long the stop without an instance looks for the robot, all of it at the same time, and what it takes after that. The service
+/// gives it 5 s.
 const PATIENCE: Duration = Duration::from_secs(3);
+const AGAIN: Duration = Duration::from_secs(1);
+/// How long the carrier is joined at most.
+const JOINING: Duration = Duration::from_millis(800);
 
 impl Driver for RosBaseConfig {
     fn equip(&self, parts: &mut Capabilities) {
@@ -36,6 +41,7 @@ impl Driver for RosBaseConfig {
             self_test: parts_of(parts, &[]),
             position: self.odometry.is_some(),
             navigates: self.navigate.is_some(),
+            trajectories: !self.arms.is_empty(),
             battery: self.battery.is_some(),
             way_ahead: self.scan.is_some(),
             own: own.collect(),
@@ -71,6 +77,12 @@ impl Driver for RosBaseConfig {
                     return wrong(format!(
                         "parts.{part}.gripper.joint: a hand in ROS is moved by an action of its own; leave it out, and give open and \
                          closed in percent"
+                    ));
+                }
+                _ if gripper.is_some_and(|gripper| gripper.open <= gripper.closed) => {
+                    return wrong(format!(
+                        "parts.{part}.gripper: open has to be above closed, both in percent of the way between open and closed of \
+                         channels.arms.{part}.gripper"
                     ));
                 }
                 _ if gripper.is_some() != hand.is_some() => {
@@ -121,19 +133,28 @@ impl Driver for RosBaseConfig {
         };
         let runtime = carrier::runtime(robot.name).map_err(failed)?;
         let stopped: Result<(), RosError> = runtime.block_on(async {
-            let graph = join(robot.name, self, carrier::visit).await?;
+            let joined = tokio::time::timeout(JOINING, join(robot.name, self, carrier::visit)).await;
+            let graph = joined.unwrap_or_else(|_| {
+                Err(RosError::Graph(GraphError::Lost {
+                    name: self.rosbridge.clone().unwrap_or_default(),
+                    reason: format!("no connection within {JOINING:?}"),
+                }))
+            })?;
             let config = robot.capabilities.base.as_ref().map(|_| self.velocity());
-            let zero = async || match &config {
-                Some(config) => Velocity::shout_zero(graph.as_ref(), config, PATIENCE).await,
+            let zero = async |patience| match &config {
+                Some(config) => Velocity::shout_zero(graph.as_ref(), config, patience).await,
                 None => Ok(()),
             };
             // At the same time: a goal outlives what has sent it, and moves the robot again.
-            let (zero_said, cancelled) = tokio::join!(zero(), self.cancel_in_order(graph.as_ref(), robot));
-            let again = zero().await;
-            let vendor = match &self.emergency {
-                Some(vendor) => emergency::ask(graph.as_ref(), &vendor.service, &vendor.on, PATIENCE).await,
-                None => Ok(()),
+            let (zero_said, cancelled) =
+                tokio::join!(zero(PATIENCE), self.cancel_in_order(graph.as_ref(), robot));
+            let vendor = async {
+                match &self.emergency {
+                    Some(vendor) => emergency::ask(graph.as_ref(), &vendor.service, &vendor.on, AGAIN).await,
+                    None => Ok(()),
+                }
             };
+            let (again, vendor) = tokio::join!(zero(AGAIN), vendor);
             Ok(zero_said.and(cancelled).and(again).and(vendor)?)
         });
         runtime.shutdown_background();
@@ -142,23 +163,19 @@ impl Driver for RosBaseConfig {
 }
 
 impl RosBaseConfig {
-    /// Cancels every goal of anyone, part after part in the order in which they come to rest.
+    /// Cancels every goal of anyone at the same time, those first whose parts come to rest first.
     ///
     /// # Errors
     /// A cancel was not taken. Without a base also where nothing serves what moves an arm: then nothing shows that the robot was reached.
     async fn cancel_in_order(&self, graph: &dyn Graph, robot: DrivenRobot<'_>) -> Result<(), GraphError> {
-        let mut cancelled = Ok(());
-        for group in robot.stop.groups(&robot.capabilities.subsystems()) {
-            let mut actions = self.actions();
-            actions.retain(|action| action.on.each().iter().any(|on| group.contains(on)));
-            cancelled = cancelled.and(cancel_all(graph, &actions, PATIENCE).await);
-        }
-        if robot.capabilities.base.is_none() {
-            for arm in self.arms.values() {
-                let reached = type_of(graph, &arm.trajectory, &[TRAJECTORY]).await;
-                cancelled = cancelled.and(reached.map(drop));
-            }
-        }
-        cancelled
+        let parts = robot.stop.groups(&robot.capabilities.subsystems()).concat();
+        let place = |on: &Subsystem| parts.iter().position(|part| part == on).unwrap_or_default();
+        let mut actions = self.actions();
+        actions.sort_by_key(|action| place(&action.on));
+        let arms = self.arms.values().filter(|_| robot.capabilities.base.is_none());
+        let reached = arms.map(|arm| type_of(graph, &arm.trajectory, &[TRAJECTORY]));
+        let (failed, reached) = tokio::join!(cancel_all(graph, &actions, PATIENCE), join_all(reached));
+        let unreached = reached.into_iter().filter_map(Result::err);
+        failed.into_iter().chain(unreached).next().map_or(Ok(()), Err)
     }
 }

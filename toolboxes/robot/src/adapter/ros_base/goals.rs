@@ -1,4 +1,6 @@
 //! The goals that a robot pursues: each is ended by a stop of its part, also one that a call still waits for.
+//!
+//! Owns which goals are open. A goal is open until the robot has said that it has ended: every stop of its part cancels it again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +23,7 @@ pub(super) const GOAL_ENDS: Duration = Duration::from_millis(500);
 const LOOKS: u32 = 10;
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The goals that were sent and have not ended.
+/// The goals that were sent, and of which the robot has not said that they have ended.
 #[derive(Default)]
 pub(super) struct Goals(Mutex<Open>);
 
@@ -29,7 +31,50 @@ pub(super) struct Goals(Mutex<Open>);
 struct Open {
     /// Counts the stops of each part: a goal of an earlier one is not pursued.
     stops: BTreeMap<Subsystem, u64>,
-    goals: Vec<(Subsystem, Arc<Goal>)>,
+    goals: Vec<Entry>,
+}
+
+struct Entry {
+    on: Subsystem,
+    goal: OpenGoal,
+    /// Its cancel was not confirmed, and no call waits for it.
+    is_abandoned: bool,
+}
+
+/// A goal that may still move a part.
+#[derive(Clone)]
+pub(super) enum OpenGoal {
+    /// One that was accepted.
+    Accepted(Arc<Goal>),
+    /// One of this action that may have been accepted, and that nothing names.
+    Nameless(String),
+}
+
+impl OpenGoal {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Accepted(one), Self::Accepted(other)) => Arc::ptr_eq(one, other),
+            (Self::Nameless(one), Self::Nameless(other)) => one == other,
+            _ => false,
+        }
+    }
+
+    /// Cancels it, and waits until it has ended, `limit` at most for both. One that can be followed no more, because its controller was
+    /// started anew or the connection broke, is cancelled with all others of its action.
+    async fn cancel(&self, graph: &dyn Graph, limit: Duration) -> Result<(), GraphError> {
+        match self {
+            Self::Nameless(action) => graph.cancel_all(action, limit).await,
+            Self::Accepted(goal) => match goal.end(Duration::ZERO).await {
+                Ok(None) => goal.cancel(limit).await.map(drop),
+                Ok(Some(end)) if end.status != GoalStatus::Unknown => Ok(()),
+                Ok(Some(_)) | Err(_) => {
+                    let all = graph.cancel_all(goal.action(), limit);
+                    let (_, all) = tokio::join!(goal.cancel(limit), all);
+                    all
+                }
+            },
+        }
+    }
 }
 
 impl Goals {
@@ -53,40 +98,101 @@ impl Goals {
         (action, goal): (&str, &Value),
         (on, stops): (Subsystem, u64),
     ) -> Result<Option<Arc<Goal>>, GraphError> {
-        let goal = Arc::new(graph.send_goal(action, goal, ACCEPTING).await?);
-        if self.admit(&goal, (on, stops)) {
+        let goal = match graph.send_goal(action, goal, ACCEPTING).await {
+            Ok(goal) => Arc::new(goal),
+            Err(error) => {
+                // It may have been accepted, and nothing says so.
+                if let GraphError::GoalGoesOn { .. } | GraphError::NoAnswer { .. } | GraphError::Lost { .. } =
+                    error
+                {
+                    self.open(on, OpenGoal::Nameless(action.to_owned()));
+                }
+                return Err(error);
+            }
+        };
+        let open = OpenGoal::Accepted(Arc::clone(&goal));
+        if self.open(on, open.clone()) == stops {
             return Ok(Some(goal));
         }
-        let cancelled = goal.cancel(GOAL_ENDS).await;
         // Whatever keeps it from ending, it may go on.
-        cancelled.map_err(|_| GraphError::GoalGoesOn {
-            action: action.to_owned(),
-            waited: GOAL_ENDS,
-        })?;
-        Ok(None)
+        match self.cancel(graph, &[open], GOAL_ENDS).await.is_empty() {
+            true => Ok(None),
+            false => Err(GraphError::GoalGoesOn {
+                action: action.to_owned(),
+                waited: GOAL_ENDS,
+            }),
+        }
     }
 
-    fn admit(&self, goal: &Arc<Goal>, (on, stops): (Subsystem, u64)) -> bool {
+    /// Keeps a goal for the stops to come, and returns how often its part was stopped before.
+    fn open(&self, on: Subsystem, goal: OpenGoal) -> u64 {
         let mut open = self.lock();
-        let admitted = open.stops(on) == stops;
-        open.goals.extend(admitted.then(|| (on, Arc::clone(goal))));
-        admitted
+        if !open.goals.iter().any(|known| known.goal.is(&goal)) {
+            let is_abandoned = matches!(goal, OpenGoal::Nameless(_));
+            open.goals.push(Entry {
+                on,
+                goal,
+                is_abandoned,
+            });
+        }
+        open.stops(on)
     }
 
-    /// The goal has ended.
-    pub(super) fn ended(&self, goal: &Arc<Goal>) {
-        self.lock().goals.retain(|(_, open)| !Arc::ptr_eq(open, goal));
+    /// The robot has said that the goal has ended.
+    pub(super) fn close(&self, goal: &OpenGoal) {
+        self.lock().goals.retain(|open| !open.goal.is(goal));
     }
 
-    /// Takes what has to be ended for these parts to stand. What is sent from now on belongs to the time after the stop.
-    pub(super) fn stop(&self, parts: &[Subsystem]) -> Vec<Arc<Goal>> {
+    /// The goals that no call waits for: their cancel was not confirmed.
+    pub(super) fn abandoned(&self) -> Vec<OpenGoal> {
+        let open = self.lock();
+        let abandoned = open.goals.iter().filter(|entry| entry.is_abandoned);
+        abandoned.map(|entry| entry.goal.clone()).collect()
+    }
+
+    fn abandon(&self, goal: &OpenGoal) {
+        let mut open = self.lock();
+        for entry in open.goals.iter_mut().filter(|entry| entry.goal.is(goal)) {
+            entry.is_abandoned = true;
+        }
+    }
+
+    /// What has to be ended for these parts to stand, in their order. What is sent from now on belongs to the time after the stop.
+    pub(super) fn stop(&self, parts: &[Subsystem]) -> Vec<OpenGoal> {
         let mut open = self.lock();
         for part in parts {
             *open.stops.entry(*part).or_default() += 1;
         }
-        let concerns = |on: &Subsystem| *on == Subsystem::All || parts.contains(on);
-        let taken = open.goals.extract_if(.., |(on, _)| concerns(on));
-        taken.map(|(_, goal)| goal).collect()
+        let place = |on: &Subsystem| match on {
+            Subsystem::All => Some(0),
+            on => parts.iter().position(|part| part == on),
+        };
+        let concerned = open
+            .goals
+            .iter()
+            .filter_map(|(on, goal)| Some((place(on)?, goal)));
+        let mut concerned: Vec<(usize, &OpenGoal)> = concerned.collect();
+        concerned.sort_by_key(|(place, _)| *place);
+        concerned.into_iter().map(|(_, goal)| goal.clone()).collect()
+    }
+
+    /// Cancels goals at the same time, and waits until they have ended, `limit` at most for all. Returns why some may go on: those stay
+    /// open.
+    pub(super) async fn cancel(
+        &self,
+        graph: &dyn Graph,
+        goals: &[OpenGoal],
+        limit: Duration,
+    ) -> Vec<GraphError> {
+        let each = goals.iter().map(async |goal| {
+            let ended = goal.cancel(graph, limit).await;
+            match &ended {
+                Ok(()) => self.close(goal),
+                Err(_) => self.abandon(goal),
+            }
+            ended.err()
+        });
+        join_all(each).await.into_iter().flatten().collect()
     }
 }
 
@@ -98,10 +204,14 @@ impl Open {
 }
 
 /// Tells the owner that a stop did not end everything.
-pub(super) fn tell(notify: &Notify, error: &GraphError) {
+pub(super) fn report_open(notify: &Notify, errors: &[GraphError]) {
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     notify(Notice::Backend {
         state: BackendState::Degraded,
-        reason: format!("the stop did not end everything: {error}; press the robot's own button"),
+        reason: format!(
+            "the stop did not end everything: {}; press the robot's own button, or stop it again: that cancels it again",
+            errors.join("; ")
+        ),
     });
 }
 
@@ -115,14 +225,15 @@ pub(super) async fn type_of(
     types: &[&str],
 ) -> Result<Option<String>, GraphError> {
     for _ in 0..LOOKS {
-        let Ok(found) = graph.entities().await else {
+        let Ok(served) = graph.action_types(action).await else {
             return Ok(None);
         };
-        if let Some(found) = found.actions.into_iter().find(|one| one.name == action) {
-            let of = found.types.iter().find(|of| types.contains(&of.as_str()));
-            return match of.filter(|_| found.types.len() == 1) {
+        if let Some(found) = served {
+            let of = found.iter().find(|of| types.contains(&of.as_str()));
+            return match of.filter(|_| found.len() == 1) {
                 Some(of) => Ok(Some(of.clone())),
-                None => Err(other_type(action, types, found.types)),
+                None if found.is_empty() => Ok(None),
+                None => Err(other_type(action, types, found)),
             };
         }
         tokio::time::sleep(LOOK).await;
@@ -147,32 +258,21 @@ pub(super) fn other_type(
     }
 }
 
-/// Cancels goals, and waits until they have ended.
-///
-/// # Errors
-/// One goes on, or its cancel was not taken; the others were cancelled.
-pub(super) async fn cancel(goals: &[Arc<Goal>]) -> Result<(), GraphError> {
-    let ends = join_all(goals.iter().map(|goal| goal.cancel(GOAL_ENDS))).await;
-    ends.into_iter().try_for_each(|end| end.map(drop))
-}
-
-/// Cancels every goal of these actions, those of other clients too. An action that is not there pursues nothing.
-///
-/// # Errors
-/// An action is there, and has not taken the cancel; the others have.
+/// Cancels every goal of these actions at the same time, those of other clients too. An action that is not there pursues nothing.
+/// Returns why some have not taken the cancel.
 pub(super) async fn cancel_all(
     graph: &dyn Graph,
     actions: &[ActionChannel],
     patience: Duration,
-) -> Result<(), GraphError> {
+) -> Vec<GraphError> {
     let cancels = actions
         .iter()
         .map(|action| graph.cancel_all(&action.name, patience));
     let ends = join_all(cancels).await;
-    ends.into_iter().try_for_each(|end| match end {
-        Err(GraphError::Absent { .. }) => Ok(()),
-        other => other,
-    })
+    let failed = ends.into_iter().filter_map(Result::err);
+    failed
+        .filter(|error| !matches!(error, GraphError::Absent { .. }))
+        .collect()
 }
 
 /// Why a goal that has ended was not reached; `None` where it was.

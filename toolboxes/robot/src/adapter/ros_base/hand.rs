@@ -16,12 +16,39 @@ use crate::ros::RosError;
 use crate::step::Grip;
 use crate::subsystem::Subsystem;
 
-/// The part of its opening within which a hand is open, is closed, or has not moved.
+/// The part of its width, from closed to open, within which a hand is where it was told to go, or has not moved.
 const MARGIN: f64 = 0.05;
+/// The least part of its force that a hand is sent: none at all means something else to every controller.
+const LEAST_FORCE: f64 = 0.05;
 /// The part of its force with which a hand closes by default.
 const USUAL_FORCE: f64 = 0.5;
 /// How long a hand may take besides its way.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How far a hand is open, each from 0 to 1.
+#[derive(Clone, Copy, Debug)]
+struct Openings {
+    /// Where it is when it is told to open, and to close.
+    ends: (f64, f64),
+    before: f64,
+    now: f64,
+}
+
+impl Openings {
+    fn middle(&self) -> f64 {
+        f64::midpoint(self.ends.0, self.ends.1)
+    }
+}
+
+/// What a hand was told, and what its controller says of it.
+#[derive(Clone, Copy, Debug)]
+struct Report {
+    close: bool,
+    stalled: bool,
+    reached: bool,
+    /// It held something before.
+    held: bool,
+}
 
 impl RosBase {
     fn hand(&self, on: Subsystem) -> Option<&HandChannel> {
@@ -76,24 +103,32 @@ impl RosBase {
         let (_, before) = until(control, LAG, || self.opening(link, on).ok_or(()))
             .await?
             .map_err(|()| untold())?;
+        let ends = (part.open / 100.0, part.closed / 100.0);
+        let mut openings = Openings {
+            ends,
+            before,
+            now: before,
+        };
         let close = match grip {
             Grip::Open => false,
             Grip::Close => true,
-            Grip::Toggle => before > 0.5,
+            Grip::Toggle => before > openings.middle(),
         };
-        let percent = if close { part.closed } else { part.open };
-        let to = hand.closed + (hand.open - hand.closed) * percent / 100.0;
+        let share = if close { ends.1 } else { ends.0 };
+        let to = hand.closed + (hand.open - hand.closed) * share;
         let served = control.unless_cancelled(type_of(link.graph.as_ref(), &hand.action, &GRIPPERS));
         let of = served
             .await?
             .map_err(|error| self.remote.failed(RosError::Graph(error)))?;
-        let effort = hand.force * force.unwrap_or(USUAL_FORCE);
-        let command = match of.as_deref() == Some(GRIPPERS[1]) {
-            true => json!({
-                "name": [hand.joint], "position": [to],
-                "effort": if effort > 0.0 { vec![effort] } else { Vec::new() },
+        let effort = hand
+            .force
+            .map(|full| full * force.unwrap_or(USUAL_FORCE).max(LEAST_FORCE));
+        let command = match (of.as_deref() == Some(GRIPPERS[1]), effort) {
+            (true, effort) => json!({
+                "name": [hand.joint], "position": [to], "effort": effort.into_iter().collect::<Vec<f64>>(),
             }),
-            false => json!({"position": to, "max_effort": effort}),
+            (false, Some(effort)) => json!({"position": to, "max_effort": effort}),
+            (false, None) => return Err(ActionError::Refused(unforced(on, &hand.action))),
         };
         let way = Duration::try_from_secs_f64((part.open - part.closed).abs() / part.max_speed);
         let limit = way.unwrap_or_default() + PATIENCE;
@@ -122,7 +157,14 @@ impl RosBase {
             _ => Err(()),
         });
         let now = now.await?.map_err(|()| untold())?;
-        let holds = self.judge(on, (before, now), (close, stalled, held))?;
+        openings.now = now;
+        let report = Report {
+            close,
+            stalled,
+            reached: end.result["reached_goal"] == true,
+            held,
+        };
+        let holds = self.judge(on, openings, report)?;
         self.hands().insert(on, holds.then_some(now));
         if close && force.is_some() && !holds {
             return Err(ActionError::Refused(format!("{on} has closed on nothing")));
@@ -130,7 +172,7 @@ impl RosBase {
         let word = match (close, holds) {
             (true, true) => "closed and holds something",
             (true, false) => "closed",
-            (false, _) if now < 1.0 - MARGIN => "opened as far as it goes",
+            (false, _) if now < ends.0 - MARGIN => "opened as far as it goes",
             (false, _) => "open",
         };
         Ok(ActionOutput::said(format!("gripper of {on} is {word}"))
@@ -139,30 +181,42 @@ impl RosBase {
             .with("gripper_percent", (now * 100.0).round()))
     }
 
-    /// Whether a hand holds something, by how far it was open and is now, whether it says that something stalls it,
-    /// and whether it held something before.
+    /// Whether a hand holds something: what it was told to close further than holds it open, or stalls it where nothing of its own ends
+    /// its way.
     ///
     /// # Errors
     /// It has not done what it says.
-    fn judge(
-        &self,
-        on: Subsystem,
-        (before, now): (f64, f64),
-        (close, stalled, held): (bool, bool, bool),
-    ) -> Outcome<bool> {
-        let percent = (now * 100.0).round();
+    fn judge(&self, on: Subsystem, hand: Openings, report: Report) -> Outcome<bool> {
         let trouble = |what: &str| {
             Err(self.trouble(format!(
-                "the gripper of {on} {what}: its joint says that it is open by {percent} %"
+                "the gripper of {on} {what}: its joint says that it is open by {:.0} %, and it was told {:.0} %",
+                hand.now * 100.0,
+                if report.close { hand.ends.1 } else { hand.ends.0 } * 100.0
             )))
         };
-        let stuck = stalled && !held && (before - now).abs() < MARGIN;
-        match close {
-            false if now < 0.5 => trouble("did not open"),
-            true if now > 1.0 - MARGIN && before > 1.0 - MARGIN => trouble("did not close"),
-            true if now > MARGIN && stuck => trouble("did not close"),
-            true if now > MARGIN && !stalled => trouble("says that it is closed, and is not"),
-            _ => Ok(close && now > MARGIN),
+        if !report.close {
+            return match hand.now < hand.middle() {
+                true => trouble("did not open"),
+                false => Ok(false),
+            };
+        }
+        let is_short = hand.now > hand.ends.1 + MARGIN;
+        // At the end of its own way every hand stalls.
+        let is_held_open = is_short || (report.stalled && hand.ends.1 > MARGIN);
+        let has_moved = hand.before - hand.now >= MARGIN;
+        match is_held_open {
+            true if !has_moved && !report.held => trouble("did not close"),
+            true if !report.stalled && report.reached => trouble("says that it is closed, and is not"),
+            holds => Ok(holds),
         }
     }
+}
+
+/// What is said of a hand whose action needs a force, and whose file has none.
+pub(super) fn unforced(on: Subsystem, action: &str) -> String {
+    format!(
+        "channels.arms.{on}.gripper.force: missing, and {action} is {}, which is sent no command without a force: 0 is none at all for \
+         some controllers; give what full force is, in newtons",
+        GRIPPERS[0]
+    )
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use ros_graph::graph::Graph;
 
-use super::channels::RosBaseConfig;
+use super::channels::{GRIPPERS, RosBaseConfig};
 use super::goals::other_type;
+use super::hand::unforced;
 
 /// The pause between two comparisons.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -44,7 +45,17 @@ pub(super) async fn compare(graph: &dyn Graph, config: &RosBaseConfig, lacks: &L
     let mut missed: Vec<String> = Vec::new();
     loop {
         // A carrier that does not list them says nothing of them.
-        if let Ok(found) = graph.entities().await {
+        if let Ok(mut found) = graph.entities().await {
+            for action in &mut found.actions {
+                // Some carriers list names alone.
+                let is_ours = || config.actions().iter().any(|ours| ours.name == action.name);
+                if action.types.is_empty()
+                    && is_ours()
+                    && let Ok(Some(types)) = graph.action_types(&action.name).await
+                {
+                    action.types = types;
+                }
+            }
             let actions = config.actions().into_iter();
             let actions = actions.map(|action| (action.name, action.types)).collect();
             let services = config.services().into_iter();
@@ -62,7 +73,13 @@ pub(super) async fn compare(graph: &dyn Graph, config: &RosBaseConfig, lacks: &L
                         let is_meant = |of: &String| types.contains(&of.as_str());
                         !(types.is_empty() || served.types.is_empty() || served.types.iter().all(is_meant))
                     });
+                    let unforced = config.arms.iter().find_map(|(on, arm)| {
+                        let hand = arm.gripper.as_ref().filter(|hand| hand.action == name)?;
+                        let forced = hand.force.is_some() || !served?.types.contains(GRIPPERS[0]);
+                        (!forced).then(|| unforced(*on, &name))
+                    });
                     let wrong = match other {
+                        None if unforced.is_some() => unforced,
                         Some(served) => Some(other_type(&name, &types, served.types.clone()).to_string()),
                         None => absent.then(|| {
                             format!(

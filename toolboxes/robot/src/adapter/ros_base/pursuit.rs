@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::base::{Outcome, RosBase};
 use super::channels::ActionChannel;
 use super::emergency;
-use super::goals::{GOAL_ENDS, cancel, cancel_all, shortfall, tell};
+use super::goals::{GOAL_ENDS, OpenGoal, cancel_all, report_open, shortfall};
 use super::link::BaseLink;
 use crate::adapter::{ActionError, Control};
 use crate::ros::RosError;
@@ -20,9 +20,6 @@ use crate::subsystem::Subsystem;
 const LOOK: Duration = Duration::from_millis(100);
 /// How long the halt waits to be told that something could not be ended. It has to return within 50 ms.
 const AT_ONCE: Duration = Duration::from_millis(25);
-
-/// Goals that a call pursues, and actions whose goals are cancelled whoever pursues them.
-type GoalGroup = (Vec<Arc<Goal>>, Vec<ActionChannel>);
 
 impl RosBase {
     /// Pursues a goal that moves a part to its end, whatever that is. Dropping this does not end the goal: the halt does. `watch` is called
@@ -47,7 +44,7 @@ impl RosBase {
                 let sent = goals.send(graph.as_ref(), (&action, &goal), stops).await;
                 // The call that waited for it may be gone.
                 if let Err(error @ GraphError::GoalGoesOn { .. }) = &sent {
-                    tell(&notify, error);
+                    report_open(&notify, std::slice::from_ref(error));
                 }
                 sent
             };
@@ -60,6 +57,7 @@ impl RosBase {
             other => self.failed(other),
         })?;
         let sent = sent.ok_or(ActionError::Cancelled)?;
+        let open = OpenGoal::Accepted(Arc::clone(&sent));
         let given_up = loop {
             match sent.end(Duration::ZERO).await {
                 Ok(None) => {}
@@ -70,7 +68,7 @@ impl RosBase {
                 }
                 Err(error) => break self.failed(error),
                 Ok(Some(end)) => {
-                    link.goals.ended(&sent);
+                    link.goals.close(&open);
                     return Ok(end);
                 }
             }
@@ -91,11 +89,10 @@ impl RosBase {
                 Err(given_up) => break given_up,
             }
         };
-        let ended = cancel(std::slice::from_ref(&sent)).await;
-        link.goals.ended(&sent);
-        Err(match ended {
-            Ok(()) => given_up,
-            Err(error) => self.trouble(format!("{given_up}; {error}: press the robot's own button")),
+        let failed = link.goals.cancel(link.graph.as_ref(), &[open], GOAL_ENDS).await;
+        Err(match failed.first() {
+            None => given_up,
+            Some(error) => self.trouble(format!("{given_up}; {error}: press the robot's own button")),
         })
     }
 
@@ -105,58 +102,56 @@ impl RosBase {
         shortfall(action, end).map_or(Ok(()), |why| Err(self.trouble(why)))
     }
 
-    /// What moves these parts, in an emergency also where another pursues it, in the order in which they come to rest.
-    fn moving(&self, link: &BaseLink, parts: &[Subsystem], emergency: bool) -> Vec<GoalGroup> {
-        // All are taken before the first is waited for.
-        let groups = self.stop.groups(parts).into_iter();
-        let each = groups.map(|group| {
-            let concerns =
-                |action: &ActionChannel| emergency && action.on.each().iter().any(|on| group.contains(on));
-            let actions = self.config.actions().into_iter().filter(concerns).collect();
-            (link.goals.stop(&group), actions)
-        });
-        each.filter(|(goals, actions): &GoalGroup| !(goals.is_empty() && actions.is_empty()))
-            .collect()
+    /// What moves these parts, in the order in which they come to rest: goals of our own, and in an emergency actions whose goals are
+    /// cancelled whoever pursues them.
+    fn moving(
+        &self,
+        link: &BaseLink,
+        parts: &[Subsystem],
+        emergency: bool,
+    ) -> (Vec<OpenGoal>, Vec<ActionChannel>) {
+        let parts = self.stop.groups(parts).concat();
+        let mut actions = self.config.actions();
+        actions.retain(|action| emergency && action.on.each().iter().any(|on| parts.contains(on)));
+        (link.goals.stop(&parts), actions)
     }
 
-    /// Ends what parts do of their own, after the base was told to stand: their goals, then by the vendor's stop. It goes on after
-    /// this has returned; what could not be ended is said.
+    /// Ends what parts do of their own, after the base was told to stand: their goals, all at the same time, then by the vendor's
+    /// stop. It goes on after this has returned, for a second at most; what has not confirmed its end is said, and stays open.
     pub(super) fn end(
         &self,
         link: &BaseLink,
         parts: &[Subsystem],
         emergency: bool,
     ) -> Result<(), ActionError> {
-        let moving = self.moving(link, parts, emergency);
+        let (open, actions) = self.moving(link, parts, emergency);
         let vendor = self.config.emergency.clone().filter(|_| emergency);
-        if moving.is_empty() && vendor.is_none() {
+        if open.is_empty() && actions.is_empty() && vendor.is_none() {
             return Ok(());
         }
-        let (graph, notify) = (Arc::clone(&link.graph), self.remote.notify().clone());
+        let (graph, goals) = (Arc::clone(&link.graph), Arc::clone(&link.goals));
+        let notify = self.remote.notify().clone();
         let (sender, ended) = std::sync::mpsc::channel();
         let zero = self.remote.sayer();
         let work = async move {
-            let mut ended = Ok(());
-            for (goals, actions) in moving {
-                let all = cancel_all(graph.as_ref(), &actions, GOAL_ENDS);
-                let (own, others) = tokio::join!(cancel(&goals), all);
-                ended = ended.and(own).and(others);
-            }
+            let all = cancel_all(graph.as_ref(), &actions, GOAL_ENDS);
+            let own = goals.cancel(graph.as_ref(), &open, GOAL_ENDS);
+            let (mut failed, others) = tokio::join!(own, all);
+            failed.extend(others);
             // What pursued a goal may have said a velocity of its own meanwhile.
             zero();
-            let vendor = match vendor {
-                Some(vendor) => emergency::ask(graph.as_ref(), &vendor.service, &vendor.on, GOAL_ENDS).await,
-                None => Ok(()),
-            };
-            let ended = ended.and(vendor);
-            if let Err(error) = &ended {
-                tell(&notify, error);
+            if let Some(vendor) = vendor {
+                let asked = emergency::ask(graph.as_ref(), &vendor.service, &vendor.on, GOAL_ENDS);
+                failed.extend(asked.await.err());
             }
-            let _ = sender.send(ended);
+            if !failed.is_empty() {
+                report_open(&notify, &failed);
+            }
+            let _ = sender.send(failed.into_iter().next());
         };
         link.spawn(work);
         match ended.recv_timeout(AT_ONCE) {
-            Ok(Err(error)) => Err(self.failed(error)),
+            Ok(Some(error)) => Err(self.failed(error)),
             _ => Ok(()),
         }
     }

@@ -1,30 +1,43 @@
 //! An arm behind `ros2_control`, made of the published Cyclone DDS, driven with the file of a UR: what it is told, what it does not do,
 //! and how it is stopped.
 
+mod hands;
+mod points;
+mod rosbridge;
+mod stops;
+
 use serde_json::{Value, json};
 
 use super::{Scene, peer, scene_of};
 use crate::each;
-use crate::peers::domain;
+use crate::peers::{Peer, domain};
+
+/// What a UR with a hand has of it.
+const HAND: &str = "[channels.arms.right_arm.gripper]\naction = \"/gripper/gripper_cmd\"\njoint = \"finger_joint\"\nopen = 0.08\nclosed = 0\n\
+                    force = 40\n";
 
 /// The file of a UR with a hand.
 fn file() -> String {
     let ur = include_str!("../../../robots/unverified/ur.toml");
-    let hand = "[channels.arms.right_arm.gripper]\naction = \"/gripper/gripper_cmd\"\njoint = \"finger_joint\"\nopen = 0.08\nclosed = 0\n\
-                force = 40\n";
     ur.replace("name = \"ur\"", "name = \"arm\"")
         .replace("# gripper =", "gripper =")
-        .replace("# [channels.arms.right_arm.gripper]\n", hand)
+        .replace("# [channels.arms.right_arm.gripper]\n", HAND)
         .replace("late = 5", "late = 0.5")
         // The vendor's own: the tests wait less.
         .replace("max_speed = 60", "max_speed = 180")
 }
 
 fn scene(kind: &str) -> Option<Scene> {
-    let domain = domain();
-    let arm = peer("arm_cyclonedds.py", &[kind, &domain.to_string()])?;
+    scene_with(kind, domain(), &file())
+}
+
+fn arm(kind: &str, domain: u16) -> Option<Peer> {
+    peer("arm_cyclonedds.py", &[kind, &domain.to_string()])
+}
+
+fn scene_with(kind: &str, domain: u16, file: &str) -> Option<Scene> {
     let channels = json!({"ros": {"domain": domain, "interfaces": ["127.0.0.1"], "distro": "humble", "discovery_ms": 8000}});
-    Some(scene_of(arm, "arm", channels, Some(&file())))
+    Some(scene_of(arm(kind, domain)?, "arm", channels, Some(file)))
 }
 
 /// To the pose `ready`, which is some way from home.
@@ -49,6 +62,24 @@ impl Scene {
         let done = self.said((tool, args));
         assert_eq!(done["success"], true, "{tool}: {done:#}");
         done
+    }
+
+    /// How many lines of the peer say this.
+    fn lines_with(&self, text: &str) -> usize {
+        self.base
+            .lines()
+            .iter()
+            .filter(|line| line.contains(text))
+            .count()
+    }
+
+    /// The angles of the goals that the controller was sent, in degrees.
+    fn goals(&self) -> Vec<Vec<f64>> {
+        let lines = self.base.lines().into_iter();
+        let frames = lines.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+        frames
+            .filter_map(|frame| serde_json::from_value(frame["degrees"].clone()).ok())
+            .collect()
     }
 
     fn values(&self, key: &str) -> Vec<f64> {
@@ -189,6 +220,13 @@ fn what_an_arm_has_not_done_is_said_and_never_a_success() {
             ready,
             "is control_msgs/action/GripperCommand in the graph, expected control_msgs/action/Follow",
         ),
+        (
+            "gripper",
+            "forgets",
+            When::Before,
+            far,
+            "is not known to the robot any more",
+        ),
         ("gripper", "jams", When::Before, grip, "did not close"),
         ("parallel", "jams", When::Before, grip, "did not close"),
         ("half", "sticks", When::Before, grip, "did not close"),
@@ -219,59 +257,9 @@ fn what_an_arm_has_not_done_is_said_and_never_a_success() {
         };
         assert_ne!(ended["success"], true, "{case}: {ended:#}");
         assert!(ended.to_string().contains(expected), "{case}: {ended:#}");
-        if matches!((word, when), ("mute", _) | ("silent", When::Moving)) {
+        if matches!((word, when), ("mute" | "forgets", _) | ("silent", When::Moving)) {
             scene.base.until("\"canceled\"");
         }
     };
     rows.chunks(3).for_each(|some| each(some, check));
-}
-
-/// A call that is cancelled, an emergency, and a stop without an instance, of controllers that end a goal at once, late, and never.
-#[test]
-fn a_stop_cancels_what_moves_an_arm_and_says_what_goes_on() {
-    for (kind, word, emergency) in [
-        ("gripper", "", false),
-        ("gripper", "slow", true),
-        ("stubborn", "", true),
-    ] {
-        let case = format!("{kind} {word} {emergency}");
-        let Some(scene) = scene(kind) else { return };
-        scene.base.say(word);
-        let run = scene.start(far().0, far().1);
-        scene.base.until("\"goal\"");
-        scene.harness.cancel(run.id());
-        scene.harness.halt(&["right_arm"], emergency).unwrap();
-        assert!(
-            !run.wait().result().is_ok_and(|done| done["success"] == true),
-            "{case}"
-        );
-        scene.base.until("\"cancel\"");
-        if kind == "stubborn" {
-            scene.base.wait("word that the goal goes on", |_| {
-                let events = format!("{:?}", scene.harness.events());
-                events.contains("goes on").then_some(())
-            });
-            continue;
-        }
-        scene.base.until("\"canceled\"");
-        if emergency {
-            scene.base.until("\"all\": true");
-            assert_eq!(scene.said(to_ready())["success"], false, "a stopped arm");
-            scene.harness.resume().unwrap();
-        }
-        scene.does("move_arm", json!({"arm": "right", "position": "home"}));
-    }
-    let Some(scene) = scene("gripper") else { return };
-    let run = scene.start(far().0, far().1);
-    scene.base.until("\"goal\"");
-    scene.harness.safe_stop(scene.config.clone()).unwrap();
-    scene.base.until("\"all\": true");
-    scene.base.until("\"canceled\"");
-    assert!(!run.wait().result().is_ok_and(|done| done["success"] == true));
-    // Where nothing serves what moves the arm, nothing shows that the robot was reached.
-    let Some(absent) = self::scene("absent") else {
-        return;
-    };
-    let stopped = absent.harness.safe_stop(absent.config.clone()).unwrap_err();
-    assert!(stopped.to_string().contains("no action /scaled"), "{stopped}");
 }

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::{Scene, driven, now};
 use crate::peers::{Peer, python};
 
-/// A base that hears velocities in this way, and the port of its rosbridge: any for 0.
-pub(super) fn base(port: u64, kind: &str) -> Option<(Peer, u64)> {
+/// A peer of the published ws, and the port of its rosbridge.
+pub(super) fn node(script: &str, arguments: &[&str]) -> Option<(Peer, u64)> {
     python()?;
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ros-graph/tests/node/rosbridge_base.mjs");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ros-graph/tests/node");
     let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv-node");
     let (node, modules) = (venv.join("bin/node"), venv.join("node_modules"));
     if !modules.join("ws").exists() {
@@ -22,13 +22,15 @@ pub(super) fn base(port: u64, kind: &str) -> Option<(Peer, u64)> {
         return None;
     }
     let mut command = Command::new(node);
-    command
-        .arg(tests)
-        .arg(modules)
-        .args([&port.to_string(), "drives", kind]);
-    let base = Peer::run("rosbridge_base.mjs", command);
-    let ready: Value = serde_json::from_str(&base.until("ready")).unwrap();
-    Some((base, ready["port"].as_u64().unwrap()))
+    command.arg(tests.join(script)).arg(modules).args(arguments);
+    let peer = Peer::run(script, command);
+    let ready: Value = serde_json::from_str(&peer.until("ready")).unwrap();
+    Some((peer, ready["port"].as_u64().unwrap()))
+}
+
+/// A base that hears velocities in this way, and the port of its rosbridge: any for 0.
+pub(super) fn base(port: u64, kind: &str) -> Option<(Peer, u64)> {
+    node("rosbridge_base.mjs", &[&port.to_string(), "drives", kind])
 }
 
 /// How it is reached.
