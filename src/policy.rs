@@ -2,20 +2,18 @@
 //!
 //! It opens nothing, and the time is an argument. Read [`decide`], then [`Confirmations`].
 
-mod backends;
 mod confirmations;
 #[cfg(test)]
 mod confirmations_tests;
-mod rules;
 
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-pub use backends::Backends;
-pub use config::{Asker, Caller, Decide, Principal, Rule};
+pub use config::{
+    Asker, Backends, Caller, Decide, Decision, Principal, Question, Rule, RuleNumber, built_in, decide,
+};
 pub use confirmations::{Answer, By, CallDescription, Confirmations, Hold, PendingCall, Subject, Unknown};
-pub use rules::{Decision, Question, RuleNumber, built_in, decide};
 
 /// The rules in force, and the calls that wait to be confirmed.
 #[derive(Debug)]

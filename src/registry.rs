@@ -27,6 +27,8 @@ pub struct Tool {
     pub toolbox_id: String,
     /// The generation of that toolbox.
     pub generation: u64,
+    /// The machine that it runs on, where that is another one.
+    pub host: Option<String>,
     /// Its definition, with compiled schemas.
     pub compiled: Arc<CompiledTool>,
     /// The five published fields, serialized once: `list` is requested far more often than toolboxes change.
@@ -65,6 +67,7 @@ impl Tool {
         Ok(Self {
             toolbox_id: toolbox_id.to_owned(),
             generation,
+            host: None,
             compiled,
             entry,
         })

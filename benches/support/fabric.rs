@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,14 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
     eprintln!("bench: toolboxes of other machines");
     let fabric = Fabric::new(program)?;
     let here = Bus::start(BusKind::Embedded);
-    let _own = here.service(&json!({}));
+    let sandbox = Sandbox::new();
+    let motors = sandbox.path("motors");
+    let own = json!({ "motor_log": motors });
+    let _own = here.service_with(&json!({ "service": {"operator_tools": true}, "testbed": own }));
+    let local_motion = Moving {
+        logs: vec![motors],
+        toolboxes: vec!["testbed".to_owned()],
+    };
     let there = Bus::start(BusKind::Embedded);
     let _service = fabric.serve(&there)?;
 
@@ -87,12 +94,15 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
         lists < 20_000.0,
     );
 
-    let (mut halted, mut answered) = (Vec::new(), Vec::new());
+    let (mut halted, mut answered, mut here_halted) = (Vec::new(), Vec::new(), Vec::new());
+    let away = Moving::of_machines(&fabric);
+    let mut here_wire = here.join();
     let begun = Instant::now();
     while halted.len() < STOPS && begun.elapsed() < TIME {
-        let (halt, answer) = stop(&mut wire.borrow_mut(), &fabric)?;
+        let (halt, answer) = stop(&mut wire.borrow_mut(), &away)?;
         halted.push(halt);
         answered.push(answer);
+        here_halted.push(stop(&mut here_wire, &local_motion)?.0);
     }
     let figure = |times: &Vec<f64>| {
         let at = |share| quantile(times.clone(), share);
@@ -113,6 +123,11 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
         p99 < 10.0,
     );
     table.note("  client sends -> its answer", figure(&answered).1);
+    // What processors that others use do to a stop without any network: the same service, toolbox and moments.
+    table.note(
+        "  one of a toolbox here, in turns: client sends -> halt entered",
+        figure(&here_halted).1,
+    );
     Ok(())
 }
 
@@ -192,17 +207,40 @@ impl Fabric {
             reached.count() == HOSTS
         }))
     }
+}
 
-    /// When a machine halted first after this moment.
-    fn halted(&self, host: usize, since: u64) -> Option<u64> {
-        let motors = std::fs::read_to_string(self.hosts[host].0.sandbox.path("motors")).ok()?;
-        let halts = motors.lines().rev().map_while(|line| {
-            let (at, rest) = line.split_once(' ')?;
-            let at: u64 = at.parse().ok()?;
-            (at >= since).then(|| (at, rest.starts_with("emergency ")))
-        });
-        halts.filter(|(_, is_halt)| *is_halt).map(|(at, _)| at).min()
+/// What moves until it is stopped.
+struct Moving {
+    toolboxes: Vec<String>,
+    /// Their motor logs.
+    logs: Vec<PathBuf>,
+}
+
+impl Moving {
+    /// Two machines.
+    fn of_machines(fabric: &Fabric) -> Self {
+        let two = fabric.hosts.iter().take(2);
+        Self {
+            toolboxes: vec!["robot1".to_owned(), "robot2".to_owned()],
+            logs: two.map(|(host, _)| host.sandbox.path("motors")).collect(),
+        }
     }
+
+    /// When the last of them halted first after this moment.
+    fn halted(&self, since: u64) -> Option<u64> {
+        let each: Option<Vec<u64>> = self.logs.iter().map(|log| halted(log, since)).collect();
+        each?.into_iter().max()
+    }
+}
+
+fn halted(log: &Path, since: u64) -> Option<u64> {
+    let motors = std::fs::read_to_string(log).ok()?;
+    let halts = motors.lines().rev().map_while(|line| {
+        let (at, rest) = line.split_once(' ')?;
+        let at: u64 = at.parse().ok()?;
+        (at >= since).then(|| (at, rest.starts_with("emergency ")))
+    });
+    halts.filter(|(_, is_halt)| *is_halt).map(|(at, _)| at).min()
 }
 
 /// Lists all tools, page by page; returns how many.
@@ -221,9 +259,9 @@ fn list(wire: &mut Wire) -> io::Result<usize> {
     }
 }
 
-/// Moves two machines and stops everything. Returns after how many milliseconds both had halted, and the answer was there.
-fn stop(wire: &mut Wire, fabric: &Fabric) -> io::Result<(f64, f64)> {
-    for host in ["robot1", "robot2"] {
+/// Moves machines and stops everything. Returns after how many milliseconds all had halted, and the answer was there.
+fn stop(wire: &mut Wire, moving: &Moving) -> io::Result<(f64, f64)> {
+    for host in &moving.toolboxes {
         let args = json!({"subsystems": ["left_arm"], "steps": 1000, "step_ms": 10});
         let call = json!({"name": "assemble", "args": args, "toolbox_id": host});
         wire.send(Question::new("ovos.tools.invoke", &call).request.as_bytes())?;
@@ -236,10 +274,10 @@ fn stop(wire: &mut Wire, fabric: &Fabric) -> io::Result<(f64, f64)> {
     let (at, sent) = (monotonic_ns(), Instant::now());
     let stopped = ask(wire, &Question::new("ovos.tools.stop", &json!({})))?;
     let answered = sent.elapsed().as_secs_f64() * 1e3;
-    let halted = [0, 1].map(|host| fabric.halted(host, at));
-    let last = halted[0].zip(halted[1]).map(|(one, other)| one.max(other));
     // A machine that was not reached before the answer counts as one that never halts.
-    let took = last.map_or(f64::INFINITY, |last| (last - at) as f64 / 1e6);
+    let took = moving
+        .halted(at)
+        .map_or(f64::INFINITY, |last| (last - at) as f64 / 1e6);
     resume(wire, &stopped)?;
     Ok((took, answered))
 }

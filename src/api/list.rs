@@ -69,6 +69,7 @@ pub(super) fn meta(tool: &Tool, exported: &str) -> ToolMeta {
     let definition = &tool.compiled.definition;
     ToolMeta {
         exported: exported.to_owned(),
+        host: tool.host.clone(),
         category: definition.category.clone(),
         effect: definition.effect,
         audience: definition.audience,

@@ -78,7 +78,10 @@ pub(super) fn entry(
                 tracing::error!(toolbox = &*toolbox.id, tool, %error, "bug in the service: the tool cannot be listed");
             })
             .ok()
-            .map(Arc::new)
+            .map(|tool| {
+                let host = toolbox.manifest.host.clone();
+                Arc::new(Tool { host, ..tool })
+            })
     };
     let permitted = toolbox.tools.tools.iter();
     let permitted = permitted

@@ -464,6 +464,7 @@ impl Bridge {
                 state: state.to_owned(),
                 isolation: "process".to_owned(),
                 pid: Some(toolbox.toolbox.pid()),
+                host: toolbox.manifest.host.clone(),
                 restarts: toolbox.restarts,
                 last_death: toolbox.last_death.clone(),
                 generation: toolbox.generation,

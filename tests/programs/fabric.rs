@@ -1,5 +1,6 @@
 //! A robot's toolbox on another machine: used as one of this machine, stopped, and lost in every way.
 
+mod certificates;
 mod contact;
 mod faults;
 mod fleet;
@@ -32,6 +33,27 @@ fn a_toolbox_of_another_machine_is_used_as_one_of_this_machine() {
         status["description"].as_str().unwrap().contains("robot1"),
         "{status}"
     );
+    // Toolbox and tools are named by the machine that they are on.
+    assert_eq!(status["host"], "robot1", "{status}");
+    let listed = laptop.client.ask(
+        "ovos.tools.list",
+        &json!({ "detail": true, "toolbox_id": "testbed" }),
+    );
+    let tools = listed["tools"].as_array().unwrap();
+    let named = tools.iter().filter(|tool| tool["meta"]["host"] == "robot1");
+    assert!(!tools.is_empty() && named.count() == tools.len(), "{listed}");
+    let shown = laptop
+        .scene
+        .sandbox
+        .command(env!("CARGO_BIN_EXE_ovos-tools"))
+        .arg("status")
+        .output()
+        .unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let is_row = |line: &str, cells: [&str; 2]| line.split_whitespace().take(2).eq(cells);
+    for cells in [["TOOLBOX", "HOST"], ["testbed", "robot1"]] {
+        assert!(shown.lines().any(|line| is_row(line, cells)), "{shown}");
+    }
     let client = &mut laptop.client;
     toolbox_until(client, "robot1_dup", "contact with its host", |toolbox| {
         toolbox["tools"] == 1
@@ -143,8 +165,8 @@ fn a_cancel_a_halt_and_a_stop_reach_the_other_machine_at_once() {
         }
     }
     laptop.until_latched();
-    let said = laptop.doctor(&robot);
-    assert!(said.contains("EMERGENCY STOP"), "{said}");
+    let output = laptop.doctor(&robot);
+    assert!(output.contains("EMERGENCY STOP"), "{output}");
     let refused = laptop.client.invoke("assemble", &json!({}));
     assert!(
         refused["error"].as_str().unwrap().contains("emergency stop"),
@@ -156,8 +178,8 @@ fn a_cancel_a_halt_and_a_stop_reach_the_other_machine_at_once() {
         "reading goes on"
     );
     laptop.resume();
-    let said = laptop.doctor(&robot);
-    assert!(!said.contains("EMERGENCY STOP"), "{said}");
+    let output = laptop.doctor(&robot);
+    assert!(!output.contains("EMERGENCY STOP"), "{output}");
     let done = laptop
         .client
         .invoke("assemble", &json!({ "steps": 1, "step_ms": 1 }));
@@ -169,8 +191,8 @@ fn two_services_hear_of_each_others_stops_once() {
     let robot = Robot::new(&[("laptop", "operator"), ("tablet", "operator")]);
     let mut laptop = Assistant::new("laptop", &robot);
     let mut tablet = Assistant::new("tablet", &robot);
-    let stop_of = |said: &str| {
-        let (_, stop) = said.split_once("EMERGENCY STOP ")?;
+    let stop_of = |output: &str| {
+        let (_, stop) = output.split_once("EMERGENCY STOP ")?;
         Some(stop.split(' ').next()?.to_owned())
     };
     tablet

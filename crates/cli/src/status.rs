@@ -153,8 +153,10 @@ fn toolboxes(toolboxes: &[ToolboxStatus], paint: Paint) -> String {
     if toolboxes.is_empty() {
         return "\nno toolboxes\n".to_owned();
     }
+    let has_hosts = toolboxes.iter().any(|it| it.host.is_some());
     let rows = toolboxes.iter().map(|it| {
-        vec![
+        let host = has_hosts.then(|| it.host.as_deref().unwrap_or("-").into());
+        let mut row = vec![
             Cell::toned(Tone::Strong, it.toolbox_id.as_str()),
             state(it),
             it.tools.to_string().into(),
@@ -163,9 +165,11 @@ fn toolboxes(toolboxes: &[ToolboxStatus], paint: Paint) -> String {
             it.isolation.as_str().into(),
             it.restarts.to_string().into(),
             backend(&it.toolbox_id, it.backend.as_ref()).into(),
-        ]
+        ];
+        row.splice(1..1, host);
+        row
     });
-    let header = [
+    let mut header = vec![
         "TOOLBOX",
         "STATE",
         "TOOLS",
@@ -175,6 +179,7 @@ fn toolboxes(toolboxes: &[ToolboxStatus], paint: Paint) -> String {
         "RESTARTS",
         "BACKEND",
     ];
+    header.splice(1..1, has_hosts.then_some("HOST"));
     let mut text = format!("\n{}", paint.table(&header, rows));
     for it in toolboxes {
         if it.latched {

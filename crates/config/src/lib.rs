@@ -17,8 +17,10 @@
 
 mod address;
 mod atomic_write;
+mod backends;
 mod config;
 mod confinement;
+mod decision;
 mod doors;
 mod edit;
 mod embedded_bus;
@@ -47,7 +49,9 @@ mod yaml;
 
 pub use address::BusConfig;
 pub use atomic_write::write_atomically;
+pub use backends::Backends;
 pub use config::{Activation, Changes, Config};
+pub use decision::{Decision, Question, RuleNumber, built_in, decide};
 pub use doors::{
     AgentBudgets, AgentDoor, Allowed, CallStyle, ConsoleDoor, Doors, HumeVoice, Interrupt, LongCalls,
     McpDoor, OpenAiVoice, ScheduleDoor, SignIn, Toolset, VoiceDoor, is_this_machine, speech_service,

@@ -1,5 +1,5 @@
-//! `service.policy`: the rules of who may call which tools. This file says how rules are written; the service's
-//! `policy` says what they mean.
+//! `service.policy`: the rules of who may call which tools. This file says how rules are written, `decision` what they mean; `backends`
+//! is what they know of a toolbox. The service and a host of the fabric decide by them.
 
 use std::fmt;
 
@@ -51,7 +51,7 @@ pub struct Rule {
     )]
     pub backend: Option<Backend>,
     /// What happens to the call.
-    #[serde(deserialize_with = "decide")]
+    #[serde(deserialize_with = "verdict")]
     pub decide: Decide,
     /// The reason, which the answer to a refused call contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -214,7 +214,8 @@ pub(super) fn rules<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::
 }
 
 fn callers<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Who>>, D::Error> {
-    let accepted = "`who`: door, hive or bus, each also with a name as in door:mcp, or a list of them";
+    let accepted =
+        "`who`: door, hive, bus or machine, each also with a name as in door:mcp, or a list of them";
     checked(from, accepted, |written: Value| {
         let who = |value: &Value| Who::parse(value.as_str()?);
         some(match &written {
@@ -255,7 +256,7 @@ fn backend<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Backend>, D::Err
     )
 }
 
-fn decide<'de, D: Deserializer<'de>>(from: D) -> Result<Decide, D::Error> {
+fn verdict<'de, D: Deserializer<'de>>(from: D) -> Result<Decide, D::Error> {
     let all = [Decide::Allow, Decide::Confirm, Decide::Deny];
     checked(from, "`decide`: allow, confirm or deny", |word: String| {
         all.into_iter().find(|known| known.as_str() == word)

@@ -24,11 +24,13 @@ pub enum Caller {
     Hive,
     /// Everything else on the bus.
     Bus,
+    /// Another machine that uses a toolbox of this one, where `ovos-tools fabric host` decides.
+    Machine,
 }
 
 impl Caller {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Door, Self::Hive, Self::Bus];
+    pub const ALL: [Self; 4] = [Self::Door, Self::Hive, Self::Bus, Self::Machine];
 
     /// The word for it in a rule.
     #[must_use]
@@ -37,6 +39,7 @@ impl Caller {
             Self::Door => "door",
             Self::Hive => "hive",
             Self::Bus => "bus",
+            Self::Machine => "machine",
         }
     }
 
@@ -114,7 +117,7 @@ pub struct Asker {
 /// The error that a context does not say clearly for whom a request is made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'on_behalf' in the context must be a list of at most {} of door, hive and bus, each with a name as in hive:kitchen, got \
+    "'on_behalf' in the context must be a list of at most {} of door, hive, bus and machine, each with a name as in hive:kitchen, got \
      {found}",
     MOST - 1
 )]

@@ -42,6 +42,7 @@ export const T = {
     simulated: "simulator",
     hardware: "hardware",
     unsaid: "not said: it counts as hardware",
+    host: "Machine",
     copy: "Runs in",
     running: (isolation, generation, restarts) => `${isolation === "process" ? "its own process" : isolation}, copy ${generation}${restarts ? `, started again ${restarts === 1 ? "once" : `${restarts} times`}` : ""}`,
     tools: "Tools",

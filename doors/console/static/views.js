@@ -45,6 +45,7 @@ export function Health({ app }) {
             <dd><${Badge} kind=${toolbox.simulated === true ? "" : "motion"}>${toolbox.simulated === true ? t.simulated : toolbox.simulated === false ? t.hardware : t.unsaid}<//></dd>
             <dt>${t.tools}</dt>
             <dd><a href=${`#/tools?toolbox=${encodeURIComponent(toolbox.toolbox_id)}`}>${toolbox.tools}</a></dd>
+            ${toolbox.host ? html`<dt>${t.host}</dt><dd>${toolbox.host}</dd>` : null}
             <dt>${t.copy}</dt>
             <dd>${t.running(toolbox.isolation, toolbox.generation, toolbox.restarts)}</dd>
           </dl>

@@ -159,6 +159,9 @@ fn page(toolbox: &ToolboxStatus, status: &StatusResponse, tools: &[ToolEntry]) -
     let mut page = format!("# {}\n\n", toolbox.toolbox_id);
     let mut line = |what: &str, value: &str| _ = writeln!(page, "- {what}: {value}");
     line("version", &toolbox.version);
+    if let Some(host) = &toolbox.host {
+        line("runs on the machine", host);
+    }
     line("state", &toolbox.state);
     if let Some(reason) = &toolbox.reason {
         line("because", reason);
@@ -321,6 +324,7 @@ mod tests {
     fn a_page_says_what_is_known() {
         let toolbox = ToolboxStatus {
             toolbox_id: "arm".to_owned(),
+            host: Some("robot1".to_owned()),
             state: "ready".to_owned(),
             latched: true,
             stop_reason: Some("a hand in the way".to_owned()),
@@ -346,6 +350,7 @@ mod tests {
             "| reach | speed | 0.1 to 1 |",
             "| reach | force | more than 0 |",
             "# arm",
+            "- runs on the machine: robot1",
             "- drives: a simulator",
             "yes (a hand in the way)",
             "- calls under way: none",

@@ -2,28 +2,44 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose,
 };
-use time::{Duration, OffsetDateTime};
+use time::OffsetDateTime;
 
-use crate::folder::{Folder, Identity, MachineFiles};
+use crate::folder::{DAY, Folder, Identity, MachineFiles};
 use crate::peers::Role;
 use crate::private_file::write_private;
 
-/// How long the authority is valid, in days.
-const AUTHORITY_DAYS: u64 = 20 * 365;
+/// How long the authority is valid.
+const AUTHORITY: Duration = Duration::from_secs(20 * 365 * DAY);
+
+/// The longest time that a certificate is valid, in days.
+const MOST_DAYS: f64 = 36_500.0;
 
 /// How long before now certificates are valid: clocks of machines differ.
-const SKEW: Duration = Duration::hours(24);
+const SKEW: Duration = Duration::from_secs(DAY);
+
+/// How long a certificate is to be valid, as it is written: days, and parts of them for a guest.
+///
+/// # Errors
+/// It is no such number.
+pub(crate) fn days(written: &str) -> Result<Duration, String> {
+    let days = written.parse::<f64>().ok();
+    let days = days.filter(|days| (0.0..=MOST_DAYS).contains(days) && *days > 0.0);
+    let days =
+        days.ok_or_else(|| format!("expected a number of days, more than 0 and at most {MOST_DAYS}"))?;
+    Ok(Duration::from_secs_f64(days * DAY as f64))
+}
 
 /// Makes a fabric: its authority, and the certificate of this machine, its first member.
 ///
 /// # Errors
 /// There is one already, or a file cannot be written.
-pub(crate) fn init(folder: &Folder, name: &str, days: u64) -> Result<String, String> {
+pub(crate) fn init(folder: &Folder, name: &str, valid: Duration) -> Result<String, String> {
     check_name(name)?;
     if folder.authority_key().exists() || folder.certificate().exists() {
         return Err(format!(
@@ -36,7 +52,7 @@ pub(crate) fn init(folder: &Folder, name: &str, days: u64) -> Result<String, Str
     let params = authority_params(name);
     let certificate = params.self_signed(&key).map_err(|error| error.to_string())?;
     let issuer = Issuer::new(authority_params(name), key);
-    let files = issue(&issuer, name, name, &certificate.pem(), days)?;
+    let files = issue(&issuer, name, name, &certificate.pem(), valid)?;
     write_private(&folder.authority_key(), &issuer.key().serialize_pem())?;
     folder.install(&files)?;
     Ok(format!(
@@ -56,7 +72,7 @@ pub(crate) fn invite(
     folder: &Folder,
     name: &str,
     role: Role,
-    days: u64,
+    valid: Duration,
     to: &Path,
 ) -> Result<String, String> {
     check_name(name)?;
@@ -78,12 +94,12 @@ pub(crate) fn invite(
         .map_err(|error| format!("{} is not a key: {error}", folder.authority_key().display()))?;
     let issuer = Issuer::new(authority_params(&identity.authority), key);
     let authority = fs::read_to_string(folder.authority()).map_err(|error| error.to_string())?;
-    let files = issue(&issuer, &identity.authority, name, &authority, days)?;
+    let files = issue(&issuer, &identity.authority, name, &authority, valid)?;
     let text = serde_json::to_string_pretty(&files).map_err(|error| error.to_string())?;
     write_private(to, &(text + "\n"))?;
-    let said = allow(folder, name, role)?;
+    let allowed = allow(folder, name, role)?;
     Ok(format!(
-        "{said}{} makes a machine `{name}`: carry it there over a way that you trust, run\n  ovos-tools fabric join {}\n\
+        "{allowed}{} makes a machine `{name}`: carry it there over a way that you trust, run\n  ovos-tools fabric join {}\n\
          there, and delete it.\n",
         to.display(),
         to.file_name().unwrap_or_default().display()
@@ -162,7 +178,7 @@ pub(crate) fn revoke(folder: &Folder, name: &str) -> Result<String, String> {
 }
 
 fn authority_params(name: &str) -> CertificateParams {
-    let mut params = params(&format!("ovos-tools fabric of {name}"), AUTHORITY_DAYS);
+    let mut params = params(&format!("ovos-tools fabric of {name}"), AUTHORITY);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params
@@ -173,10 +189,10 @@ fn issue(
     authority: &str,
     name: &str,
     authority_pem: &str,
-    days: u64,
+    valid: Duration,
 ) -> Result<MachineFiles, String> {
     let key = KeyPair::generate().map_err(|error| error.to_string())?;
-    let mut params = params(name, days);
+    let mut params = params(name, valid);
     params.subject_alt_names = vec![rcgen::SanType::DnsName(
         name.try_into().map_err(|error: rcgen::Error| error.to_string())?,
     )];
@@ -203,13 +219,13 @@ fn issue(
     })
 }
 
-fn params(common_name: &str, days: u64) -> CertificateParams {
+fn params(common_name: &str, valid: Duration) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, common_name);
     let now = OffsetDateTime::now_utc();
     params.not_before = now - SKEW;
-    params.not_after = now + Duration::days(i64::try_from(days).unwrap_or(i64::MAX / 2).min(36_500));
+    params.not_after = now + valid;
     params
 }
 
@@ -229,6 +245,23 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
+    const VALID: Duration = Duration::from_secs(30 * DAY);
+
+    #[test]
+    fn certificates_are_valid_for_days_and_parts_of_them() {
+        for (written, expected) in [
+            ("730", Some(730 * DAY)),
+            ("0.5", Some(DAY / 2)),
+            ("0", None),
+            ("-1", None),
+            ("40000", None),
+            ("nan", None),
+            ("a week", None),
+        ] {
+            assert_eq!(days(written).ok(), expected.map(Duration::from_secs), "{written}");
+        }
+    }
+
     #[test]
     fn machines_join_the_fabric_that_invited_them_and_no_other_way() {
         let dir = tempfile::tempdir().unwrap();
@@ -236,37 +269,37 @@ mod tests {
         let (robot, laptop) = (folder("robot"), folder("laptop"));
         let file = dir.path().join("laptop.fabric");
         assert!(
-            invite(&robot, "laptop", Role::Operator, 30, &file).is_err(),
+            invite(&robot, "laptop", Role::Operator, VALID, &file).is_err(),
             "no authority yet"
         );
-        init(&robot, "robot1", 30).unwrap();
-        assert!(init(&robot, "robot1", 30).is_err(), "twice");
-        invite(&robot, "laptop", Role::Operator, 30, &file).unwrap();
+        init(&robot, "robot1", VALID).unwrap();
+        assert!(init(&robot, "robot1", VALID).is_err(), "twice");
+        invite(&robot, "laptop", Role::Operator, VALID, &file).unwrap();
         join(&laptop, &file).unwrap();
         assert_eq!(laptop.valid_identity().unwrap().name, "laptop");
         assert_eq!(robot.peers().now().role("laptop"), Some(Role::Operator));
         assert!(join(&robot, &file).is_err(), "the authority joins no fabric");
-        invite(&robot, "laptop", Role::Operator, 30, &file).unwrap();
+        invite(&robot, "laptop", Role::Operator, VALID, &file).unwrap();
         join(&laptop, &file).unwrap();
         let third = dir.path().join("third.fabric");
         // Another name, and another fabric of the same names.
-        invite(&robot, "third", Role::Operator, 30, &third).unwrap();
+        invite(&robot, "third", Role::Operator, VALID, &third).unwrap();
         let refused = join(&laptop, &third).unwrap_err();
         assert!(refused.contains("already"), "{refused}");
         let other = folder("other");
-        init(&other, "robot1", 30).unwrap();
-        invite(&other, "laptop", Role::Operator, 30, &third).unwrap();
+        init(&other, "robot1", VALID).unwrap();
+        invite(&other, "laptop", Role::Operator, VALID, &third).unwrap();
         let refused = join(&laptop, &third).unwrap_err();
         assert!(refused.contains("remove"), "{refused}");
         assert!(
-            invite(&laptop, "third", Role::Viewer, 30, &third).is_err(),
+            invite(&laptop, "third", Role::Viewer, VALID, &third).is_err(),
             "not the authority"
         );
         fs::write(&third, r#"{"code": "rm -rf /"}"#).unwrap();
         assert!(join(&laptop, &third).is_err(), "something else");
         revoke(&robot, "laptop").unwrap();
         assert_eq!(robot.peers().now().role("laptop"), None);
-        let refused = invite(&robot, "laptop", Role::Operator, 30, &file).unwrap_err();
+        let refused = invite(&robot, "laptop", Role::Operator, VALID, &file).unwrap_err();
         assert!(refused.contains("choose another name"), "{refused}");
         assert_eq!(robot.peers().load().unwrap().role("laptop"), None);
         allow(&robot, "laptop", Role::Viewer).unwrap();

@@ -21,24 +21,24 @@ pub(crate) struct HostClock {
     /// When the question was sent, by the clock here.
     pub(crate) sent: u64,
     /// When the answer came, by the clock here.
-    pub(crate) heard: u64,
+    pub(crate) received: u64,
 }
 
 impl HostClock {
     /// Whether the answer came before a lease that was asked for with the question could end: later it says nothing of now.
     pub(crate) fn is_timely(self) -> bool {
-        self.heard < self.sent + LEASE_MS
+        self.received < self.sent + LEASE_MS
     }
 
     /// A time of the host that is not later than its clock shows at `here`, so that what it ends never ends too late.
     pub(crate) fn at(self, here: u64) -> u64 {
-        let passed = here.saturating_sub(self.heard);
+        let passed = here.saturating_sub(self.received);
         self.host + passed
     }
 
     /// A time of the host that is not later than its clock showed when the question was sent.
     pub(crate) fn when_sent(self) -> u64 {
-        self.host.saturating_sub(self.heard.saturating_sub(self.sent))
+        self.host.saturating_sub(self.received.saturating_sub(self.sent))
     }
 }
 
@@ -55,10 +55,10 @@ mod tests {
             let clock = HostClock {
                 host: host_at(sent + there),
                 sent,
-                heard: sent + there + back,
+                received: sent + there + back,
             };
             for later in [0, 1, 500] {
-                let here = clock.heard + later;
+                let here = clock.received + later;
                 assert!(clock.at(here) <= host_at(here), "{clock:?}");
                 assert!(clock.at(here) + there + back >= host_at(here), "{clock:?}");
             }

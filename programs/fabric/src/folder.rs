@@ -170,9 +170,9 @@ impl Identity {
         }
         if now >= *valid_until {
             return Err(format!(
-                "the certificate of `{name}` ended {} days ago: make a new one (`ovos-tools fabric invite {name}` where the \
+                "the certificate of `{name}` ended {}: make a new one (`ovos-tools fabric invite {name}` where the \
                  authority is, then `ovos-tools fabric join FILE` here), or set the clock of this machine",
-                (now - valid_until) / DAY
+                ago(now - valid_until)
             ));
         }
         Ok((valid_until - now) / DAY)
@@ -181,6 +181,15 @@ impl Identity {
 
 /// Seconds of a day.
 pub(crate) const DAY: u64 = 24 * 60 * 60;
+
+fn ago(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s ago"),
+        120..7200 => format!("{} minutes ago", seconds / 60),
+        7200..172_800 => format!("{} hours ago", seconds / 3600),
+        _ => format!("{} days ago", seconds / DAY),
+    }
+}
 
 /// Seconds since 1970.
 pub(crate) fn wall_clock() -> u64 {

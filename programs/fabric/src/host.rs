@@ -154,7 +154,7 @@ impl Hosting {
             runtime: runtime.handle().clone(),
         };
         let toolboxes = runtime.block_on(Toolboxes::open(opening))?;
-        let (beats, heard) = sync_channel(WAITING_BEATS);
+        let (beats, waiting) = sync_channel(WAITING_BEATS);
         let desk = Arc::new(Desk {
             identity,
             boot: uuid::Uuid::now_v7().to_string(),
@@ -180,7 +180,7 @@ impl Hosting {
         });
         {
             let (desk, end) = (desk.clone(), end.clone());
-            spawn("supervisor", move || supervisor::supervise(&desk, &heard, &end))?;
+            spawn("supervisor", move || supervisor::supervise(&desk, &waiting, &end))?;
         }
         *entrance.session.lock() = Some(entrance.open()?);
         {

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::PathBuf;
-use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use config::{Config, Overrides, ProcessEnvironment};
@@ -12,7 +11,7 @@ use protocol::Answer;
 
 use crate::folder::{DAY, Folder, Identity, wall_clock};
 use crate::messages::{Ask, Hello, Right, Versions};
-use crate::mount::line::{Line, Way};
+use crate::mount::line::Line;
 use crate::mount::shared::failure_of;
 use crate::session::endpoint;
 
@@ -166,18 +165,7 @@ fn look_at_host(found: &mut Findings, folder: &Folder, identity: &Identity, host
     }
     found.good("the certificates of both sides are accepted");
     let asked = Instant::now();
-    let (told, hello) = channel();
-    let ask = Ask::Hello(Versions::own());
-    line.ask(
-        Right::Read,
-        Way::Urgent,
-        PATIENCE,
-        &ask,
-        move |answer: Option<Answer<Hello>>| {
-            _ = told.send(answer);
-        },
-    );
-    let answer = hello.recv_timeout(PATIENCE).ok().flatten();
+    let answer = line.answer::<Hello>(Right::Read, PATIENCE, &Ask::Hello(Versions::own()));
     let took = asked.elapsed();
     match answer {
         None => found.bad(&format!(

@@ -23,6 +23,7 @@ mod session;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use program::print_and_exit;
@@ -58,9 +59,9 @@ enum Command {
     Init {
         /// The name of this machine
         name: String,
-        /// How many days the certificate is valid
-        #[arg(long, default_value_t = 730)]
-        days: u64,
+        /// How many days the certificate is valid; 0.5 is half a day
+        #[arg(long, default_value = "730", value_parser = authority::days)]
+        days: Duration,
     },
     /// Make the file with which another machine joins, where `init` ran
     Invite {
@@ -69,9 +70,9 @@ enum Command {
         /// What it may do on this one
         #[arg(long, value_enum, default_value = "commander")]
         role: Role,
-        /// How many days its certificate is valid
-        #[arg(long, default_value_t = 730)]
-        days: u64,
+        /// How many days its certificate is valid; 0.5 is half a day
+        #[arg(long, default_value = "730", value_parser = authority::days)]
+        days: Duration,
         /// Where to write the file [default: NAME.fabric]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,

@@ -17,8 +17,8 @@ mod tool_lists;
 mod view;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use ovos_toolbox_wire::{Failure, FailureKind, Manifest};
@@ -58,6 +58,7 @@ pub(crate) fn run(folder: Folder, arguments: Arguments) -> ExitCode {
         id,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         description: format!("Toolbox `{toolbox}` of the machine `{host}` at {at}."),
+        host: Some(host.clone()),
         licence: "Apache-2.0".to_owned(),
         ..Manifest::default()
     };
@@ -90,6 +91,7 @@ impl Mount {
             view: Mutex::default(),
             runs: Mutex::default(),
             stops: Mutex::default(),
+            watcher: OnceLock::new(),
             lists: Mutex::default(),
             questions: Mutex::default(),
             backends: Mutex::default(),

@@ -1,13 +1,12 @@
 //! `ovos-tools fabric resume-all`: lifts a stop that holds all of a host. Read [`resume_all`].
 
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use protocol::Answer;
 
 use crate::folder::Folder;
 use crate::messages::{Ask, ResumeDone, Right};
-use crate::mount::line::{Line, Way};
+use crate::mount::line::Line;
 use crate::mount::shared::failure_of;
 use crate::session::endpoint;
 
@@ -27,20 +26,10 @@ pub(crate) fn resume_all(
     let identity = folder.valid_identity().map_err(|error| error.to_string())?;
     let line = Line::new(folder.clone(), identity, host, endpoint(address)?);
     line.open()?;
-    let (told, answer) = channel();
     let ask = Ask::ResumeAll {
         stop_id: stop_id.clone(),
     };
-    line.ask(
-        Right::Resume,
-        Way::Urgent,
-        PATIENCE,
-        &ask,
-        move |answer: Option<Answer<ResumeDone>>| {
-            _ = told.send(answer);
-        },
-    );
-    let answer = answer.recv_timeout(PATIENCE).ok().flatten();
+    let answer = line.answer::<ResumeDone>(Right::Resume, PATIENCE, &ask);
     line.close();
     match answer {
         Some(Answer::Ok(_)) => Ok(format!(

@@ -99,6 +99,9 @@ pub(crate) fn mount_config(folder: &Folder, endpoint: &str) -> Result<Config, St
     read(&config)
 }
 
+/// The places of a queue: the most that Zenoh takes. They are allocated when they are needed.
+const QUEUE: usize = 16;
+
 fn common(folder: &Folder) -> Value {
     let (certificate, key) = (folder.certificate(), folder.key());
     json!({
@@ -114,7 +117,12 @@ fn common(folder: &Folder) -> Value {
             },
             "tx": {
                 "lease": 1000, "keep_alive": 4,
-                "queue": { "congestion_control": { "block": { "wait_before_close": 500_000 } } },
+                "queue": {
+                    // A word that goes ahead of everything takes a place of its own, and one that finds none within 1 ms is lost. With the
+                    // 2 places of Zenoh a stop was lost behind signs of life whenever the thread that writes had to wait for a processor.
+                    "size": { "real_time": QUEUE, "data": QUEUE },
+                    "congestion_control": { "block": { "wait_before_close": 500_000 } },
+                },
             },
         } },
     })

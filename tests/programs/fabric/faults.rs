@@ -181,8 +181,8 @@ impl Storm {
         let end = Instant::now() + Duration::from_secs(10);
         loop {
             let here = toolbox(&mut laptop.client, "testbed")["latched"] == true;
-            let said = laptop.doctor(robot);
-            if here == said.contains("EMERGENCY STOP") {
+            let output = laptop.doctor(robot);
+            if here == output.contains("EMERGENCY STOP") {
                 println!(
                     "{what}: {}",
                     if here {
@@ -195,14 +195,14 @@ impl Storm {
             }
             assert!(
                 Instant::now() < end,
-                "{what}: latched here: {here}, there: {said}"
+                "{what}: latched here: {here}, there: {output}"
             );
         }
         laptop.resume();
-        let said = laptop.doctor(robot);
+        let output = laptop.doctor(robot);
         assert!(
-            !said.contains("EMERGENCY STOP"),
-            "{what}: resumed here and not there: {said}"
+            !output.contains("EMERGENCY STOP"),
+            "{what}: resumed here and not there: {output}"
         );
         let done = laptop
             .client

@@ -64,8 +64,8 @@ fn strangers_get_nothing_and_the_revoked_nothing_more() {
     // A machine of another fabric.
     let stranger = Sandbox::new();
     succeeds(&stranger, &["init", "robot1"]);
-    let (well, said) = fabric(&stranger, &["doctor", "robot1", &at]);
-    assert!(!well && said.contains("do not accept each other"), "{said}");
+    let (well, output) = fabric(&stranger, &["doctor", "robot1", &at]);
+    assert!(!well && output.contains("do not accept each other"), "{output}");
     // One of this fabric that was revoked before it came.
     let lost = Sandbox::new();
     succeeds(&lost, &["join", robot.invitation("tablet").to_str().unwrap()]);
@@ -73,15 +73,15 @@ fn strangers_get_nothing_and_the_revoked_nothing_more() {
     // The host looks twice a second.
     let end = Instant::now() + DEADLINE;
     loop {
-        let (well, said) = fabric(&lost, &["doctor", "robot1", &at]);
+        let (well, output) = fabric(&lost, &["doctor", "robot1", &at]);
         if !well {
             assert!(
-                said.contains("answers nothing") || said.contains("may not"),
-                "{said}"
+                output.contains("answers nothing") || output.contains("may not"),
+                "{output}"
             );
             break;
         }
-        assert!(Instant::now() < end, "{said}");
+        assert!(Instant::now() < end, "{output}");
     }
     // One that is revoked while it works, and let in again.
     let mut laptop = Assistant::new("laptop", &robot);
@@ -95,28 +95,28 @@ fn strangers_get_nothing_and_the_revoked_nothing_more() {
         text.contains("laptop") || text.contains("not reached"),
         "{refused}"
     );
-    let said = laptop.doctor(&robot);
+    let output = laptop.doctor(&robot);
     assert!(
-        said.contains("may not") || said.contains("answers nothing"),
-        "{said}"
+        output.contains("may not") || output.contains("answers nothing"),
+        "{output}"
     );
     succeeds(&robot.scene.sandbox, &["allow", "laptop", "--role", "operator"]);
     laptop.until_reached();
-    let said = laptop.doctor(&robot);
+    let output = laptop.doctor(&robot);
     assert!(
-        said.contains("connections of machines that `robot1` does not know"),
-        "{said}"
+        output.contains("connections of machines that `robot1` does not know"),
+        "{output}"
     );
-    assert!(said.contains("this machine is operator there"), "{said}");
+    assert!(output.contains("this machine is operator there"), "{output}");
     // Another machine than the one that is meant.
-    let (well, said) = fabric(&laptop.scene.sandbox, &["doctor", "robot2", &at]);
-    assert!(!well && said.contains("is `robot1`, not `robot2`"), "{said}");
+    let (well, output) = fabric(&laptop.scene.sandbox, &["doctor", "robot2", &at]);
+    assert!(!well && output.contains("is `robot1`, not `robot2`"), "{output}");
     // A key that others can read.
     let key = robot.scene.sandbox.path("config/ovos-tools/fabric/key.pem");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
     robot.host.kill();
-    let (started, said) = fabric(&robot.scene.sandbox, &["host", "--listen", &at]);
-    assert!(!started && said.contains("may be read by others"), "{said}");
+    let (started, output) = fabric(&robot.scene.sandbox, &["host", "--listen", &at]);
+    assert!(!started && output.contains("may be read by others"), "{output}");
 }
 
 #[test]
@@ -148,8 +148,74 @@ fn a_machine_that_lies_about_what_it_starts_moves_nothing() {
         let text = done["error"].as_str().unwrap_or_default().to_owned();
         assert_eq!(text.contains("tools.deny"), tool == "count_marks", "{done}");
     }
-    let (started, said) = fabric(&robot.scene.sandbox, &["host", "--listen", "127.0.0.1:1"]);
-    assert!(!started && said.contains("runs already"), "{said}");
+    let (started, output) = fabric(&robot.scene.sandbox, &["host", "--listen", "127.0.0.1:1"]);
+    assert!(!started && output.contains("runs already"), "{output}");
+}
+
+#[test]
+fn a_host_refuses_by_its_own_policy_and_never_a_stop() {
+    let scene = Scene::new(&json!({}));
+    let policy = json!([
+        { "who": "machine:laptop", "tools": ["testbed__assemble"], "decide": "deny", "reason": "the arm is in repair" },
+        { "who": "machine:laptop", "tools": ["set_mark"], "decide": "confirm" },
+        { "who": "machine:tablet", "decide": "deny" },
+        { "who": "bus", "decide": "deny" },
+    ]);
+    scene.configure(&json!({ "policy": policy }), &json!({}));
+    let robot = Robot::on(scene, &[("laptop", "operator"), ("tablet", "operator")], &[]);
+    let add = json!({ "a": 1, "b": 2 });
+    // The services themselves allow everything to clients of their bus.
+    let mut laptop = Assistant::new("laptop", &robot);
+    let from = robot.scene.motors().len();
+    for (tool, args, expected) in [
+        (
+            "assemble",
+            json!({}),
+            Some("(rule 1 of service.policy): the arm is in repair"),
+        ),
+        (
+            "set_mark",
+            json!({}),
+            Some("(rule 2 of service.policy, which has it confirmed"),
+        ),
+        ("add", add.clone(), None),
+    ] {
+        let answer = laptop.client.invoke(tool, &args);
+        let text = answer["error"].as_str().unwrap_or_default();
+        match expected {
+            Some(expected) => assert!(
+                text.contains("host `robot1` refuses it: machine:laptop may not call")
+                    && text.contains(expected),
+                "{tool}: {answer}"
+            ),
+            None => assert_eq!(answer["result"]["result"], 3, "{answer}"),
+        }
+    }
+    assert!(
+        robot.motors(from).iter().all(|motor| motor.kind != "step"),
+        "something moved"
+    );
+    let mut tablet = Assistant::new("tablet", &robot);
+    let refused = tablet.client.invoke("add", &add);
+    assert!(
+        refused.to_string().contains("rule 3 of service.policy"),
+        "{refused}"
+    );
+    let from = robot.scene.motors().len();
+    let stopped = tablet
+        .client
+        .ask("ovos.tools.stop", &json!({ "toolbox_id": "testbed" }));
+    assert_eq!(stopped["toolboxes"][0]["ok"], true, "{stopped}");
+    assert!(
+        from_first(&robot.motors(from), &["emergency"]).is_some(),
+        "no halt"
+    );
+    let asked = json!({ "toolbox_id": "testbed", "stop_id": tablet.until_latched() });
+    let answer = tablet.client.ask("ovos.tools.resume", &asked);
+    let why = answer["toolboxes"][0]["error"].as_str().unwrap_or_default();
+    assert!(why.contains("rule 3 of service.policy"), "{answer}");
+    laptop.until_latched();
+    laptop.resume();
 }
 
 #[test]
@@ -166,8 +232,8 @@ fn a_host_that_cannot_read_its_configuration_moves_nothing_and_says_so() {
     let refused = laptop.client.invoke("set_mark", &json!({}));
     let text = refused["error"].as_str().unwrap_or_default().to_owned();
     assert!(text.contains("cannot read the configuration"), "{refused}");
-    let said = laptop.doctor(&robot);
-    assert!(said.contains("BAD  `robot1` cannot read"), "{said}");
+    let output = laptop.doctor(&robot);
+    assert!(output.contains("BAD  `robot1` cannot read"), "{output}");
     assert!(
         robot.host.output().contains("CLOSED: cannot read"),
         "{}",
@@ -196,15 +262,15 @@ fn a_stop_of_a_whole_host_is_lifted_only_by_who_means_it() {
         .split_once("resume-all robot1 ADDRESS ")
         .unwrap_or_else(|| panic!("{answer}"));
     let all = command.trim_end_matches(['`', '.']);
-    let (lifted, said) = fabric(
+    let (lifted, output) = fabric(
         &laptop.scene.sandbox,
         &["resume-all", "robot1", &at, "stop-other"],
     );
-    assert!(!lifted && said.contains("not the stop in force"), "{said}");
+    assert!(!lifted && output.contains("not the stop in force"), "{output}");
     succeeds(&laptop.scene.sandbox, &["resume-all", "robot1", &at, all]);
     laptop.resume();
-    let said = laptop.doctor(&robot);
-    assert!(!said.contains("EMERGENCY STOP"), "{said}");
+    let output = laptop.doctor(&robot);
+    assert!(!output.contains("EMERGENCY STOP"), "{output}");
 }
 
 #[test]
@@ -231,8 +297,8 @@ fn another_machine_at_the_address_of_the_host_is_not_believed() {
 #[test]
 fn what_is_wrong_between_two_machines_is_said() {
     let sandbox = Sandbox::new();
-    let (well, said) = fabric(&sandbox, &["status"]);
-    assert!(!well && said.contains("no place in a fabric yet"), "{said}");
+    let (well, output) = fabric(&sandbox, &["status"]);
+    assert!(!well && output.contains("no place in a fabric yet"), "{output}");
     succeeds(&sandbox, &["init", "robot1"]);
     let free = crate::support::process::free_port();
     for (address, expected) in [
@@ -243,8 +309,8 @@ fn what_is_wrong_between_two_machines_is_said() {
             "is not known on this network",
         ),
     ] {
-        let (well, said) = fabric(&sandbox, &["doctor", "robot2", &address]);
-        assert!(!well && said.contains(expected), "{address}: {said}");
+        let (well, output) = fabric(&sandbox, &["doctor", "robot2", &address]);
+        assert!(!well && output.contains(expected), "{address}: {output}");
     }
     let identity = sandbox.path("config/ovos-tools/fabric/identity.json");
     let text = fs::read_to_string(&identity).unwrap();
@@ -259,9 +325,9 @@ fn what_is_wrong_between_two_machines_is_said() {
         let mut changed: serde_json::Value = serde_json::from_str(&text).unwrap();
         changed[key] = json!(value);
         fs::write(&identity, changed.to_string()).unwrap();
-        let (well, said) = fabric(&sandbox, &["status"]);
-        assert!(!well && said.contains(expected), "{said}");
-        let (started, said) = fabric(&sandbox, &["host", "--listen", "127.0.0.1:1"]);
-        assert!(!started && said.contains(expected), "{said}");
+        let (well, output) = fabric(&sandbox, &["status"]);
+        assert!(!well && output.contains(expected), "{output}");
+        let (started, output) = fabric(&sandbox, &["host", "--listen", "127.0.0.1:1"]);
+        assert!(!started && output.contains(expected), "{output}");
     }
 }

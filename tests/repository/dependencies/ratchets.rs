@@ -18,9 +18,7 @@ const BARE_NAMES: &[(&str, &[&str])] = &[];
 const RIDDLES: [&str; 4] = ["told", "said", "heard", "came"];
 
 /// The folders whose values and functions may still be called so. One that has none any more leaves the list.
-const RIDDLES_ALLOWED: [&str; 6] = [
-    "programs/fabric",
-    "tests/programs/fabric",
+const RIDDLES_ALLOWED: [&str; 4] = [
     "toolboxes/robot",
     "toolboxes/robot-r2r",
     "toolboxes/ros",

@@ -22,6 +22,9 @@ pub struct Manifest {
     /// SPDX expression.
     #[serde(default)]
     pub licence: String,
+    /// The machine that it runs on, where that is another one: people and models are shown it. Only programs that reach one say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// It holds hardware that can be opened only once: on a reload the old generation closes before the new one opens.
     #[serde(default)]
     pub exclusive: bool,

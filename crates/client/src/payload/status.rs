@@ -141,6 +141,9 @@ pub struct ToolboxStatus {
     /// Its process, where it has one of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// The machine that it runs on, where that is another one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host: Option<String>,
     /// The number of the loaded copy that serves.
     pub generation: u64,
     /// What its manifest says.

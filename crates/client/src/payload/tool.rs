@@ -41,6 +41,9 @@ pub struct ToolMeta {
     #[serde(default)]
     #[schemars(!default)]
     pub exported: String,
+    /// The machine that it runs on, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// A heading to group tools under.
     pub category: Option<String>,
     /// What it does to the world.

@@ -156,11 +156,11 @@ fn a_wrong_service_key_is_explained() {
         ),
         (
             json!({"policy": [{"decide": "deny", "who": ["bus", "mcp"]}]}),
-            ".policy: found a list, expected in rule 1: \"who\": door, hive or bus",
+            ".policy: found a list, expected in rule 1: \"who\": door, hive, bus or machine",
         ),
         (
             json!({"policy": [{"decide": "deny", "who": "local"}]}),
-            ".policy: found a list, expected in rule 1: \"who\": door, hive or bus",
+            ".policy: found a list, expected in rule 1: \"who\": door, hive, bus or machine",
         ),
         (
             json!({"policy": [{"decide": "deny", "who": []}]}),

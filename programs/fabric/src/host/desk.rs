@@ -175,13 +175,13 @@ impl Desk {
                 });
             }
             Ask::Resume { toolbox, stop_id } => {
-                self.lift(peer, right, query, move |this, by| async move {
-                    this.resume(&toolbox, stop_id, &by).await
+                self.lift(peer, right, query, move |this, peer| async move {
+                    this.resume(&peer, &toolbox, stop_id).await
                 });
             }
             Ask::ResumeAll { stop_id } => {
-                self.lift(peer, right, query, move |this, by| async move {
-                    this.resume_all(&stop_id, &by).await
+                self.lift(peer, right, query, move |this, peer| async move {
+                    this.resume_all(&peer, &stop_id).await
                 });
             }
         }

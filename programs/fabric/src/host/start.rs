@@ -39,6 +39,23 @@ impl Desk {
         })
     }
 
+    /// Whether this machine's own policy lets another one do this; it decides beside that of the service which asks.
+    pub(super) fn permit(
+        &self,
+        peer: &str,
+        of: (&str, &str),
+        effect: Effect,
+        takes: &[String],
+    ) -> Result<(), Failure> {
+        match self.toolboxes.refusal(peer, of, effect, takes) {
+            None => Ok(()),
+            Some(why) => {
+                let text = format!("host `{}` refuses it: {why}", self.identity.name);
+                Err(Failure::new(FailureKind::PermissionError, text))
+            }
+        }
+    }
+
     /// Plans a call, and remembers its steps: they alone may be started.
     pub(super) async fn plan(
         &self,
@@ -61,6 +78,7 @@ impl Desk {
             return Ok(None);
         };
         let checked = checked(plan.actions.clone(), &known, Duration::ZERO, &lease)?;
+        self.permit(peer, (toolbox, tool), known.effect, &checked.claim().to_vec())?;
         self.planned.lock().keep(peer, toolbox, tool, &checked);
         Ok(Some(plan))
     }
@@ -110,6 +128,7 @@ impl Desk {
         if let Some(closed) = self.toolboxes.closed(known.effect) {
             return permission(format!("host `{name}` {closed}"));
         }
+        self.permit(peer, (toolbox, tool), known.effect, &ask.start.action.subsystems)?;
         let now = clock::now_ms();
         if known.effect != Effect::Read {
             if !Right::Command.is_of(starter.role) {

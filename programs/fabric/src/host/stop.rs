@@ -6,7 +6,7 @@ use std::time::Duration;
 use zenoh::query::Query;
 
 use engine::{Cause, Halt, StopTarget, Toolbox as _};
-use ovos_toolbox_wire::{Failure, FailureKind};
+use ovos_toolbox_wire::{Effect, Failure, FailureKind};
 use protocol::Answer;
 
 use super::desk::Desk;
@@ -119,7 +119,7 @@ impl Desk {
             let why = "only an operator lifts an emergency stop";
             return self.refuse(peer, &query, FailureKind::PermissionError, why);
         }
-        let lifted = lifted(self.clone(), format!("{peer} (operator)"));
+        let lifted = lifted(self.clone(), peer.to_owned());
         let (this, peer) = (self.clone(), peer.to_owned());
         self.spawn(async move {
             let done = lifted.await.map(|()| ResumeDone {
@@ -133,11 +133,12 @@ impl Desk {
     /// Lifts the stop that holds a toolbox, if it is the newest that the asker knows.
     pub(super) async fn resume(
         &self,
+        peer: &str,
         toolbox: &str,
         stop_id: Option<String>,
-        by: &str,
     ) -> Result<(), String> {
         let engine = &self.toolboxes.engine;
+        self.permit_resume(peer, toolbox)?;
         if let Some(all) = engine.latch("all") {
             return Err(format!(
                 "host `{host}` is stopped as a whole ({}); who may resume it there lifts that for all who use it, with `ovos-tools \
@@ -153,14 +154,23 @@ impl Desk {
         let Some(stop_id) = stop_id else {
             return Err(format!("stop {} came meanwhile; ask again", holder.stop_id));
         };
-        let resumed = engine.resume(toolbox, &stop_id, by).await;
+        let resumed = engine.resume(toolbox, &stop_id, &operator(peer)).await;
         self.toolboxes.keep();
         resumed.map_err(|error| error.to_string())
     }
 
+    /// As in the service, a resume is decided on as a tool `resume` of the toolbox.
+    fn permit_resume(&self, peer: &str, toolbox: &str) -> Result<(), String> {
+        let permitted = self.permit(peer, (toolbox, "resume"), Effect::Resume, &[]);
+        permitted.map_err(|failure| failure.message)
+    }
+
     /// Lifts a stop wherever it holds on this host.
-    pub(super) async fn resume_all(&self, stop_id: &str, by: &str) -> Result<(), String> {
-        let resumed = self.toolboxes.engine.resume_all(stop_id, by).await;
+    pub(super) async fn resume_all(&self, peer: &str, stop_id: &str) -> Result<(), String> {
+        for toolbox in self.toolboxes.ids() {
+            self.permit_resume(peer, &toolbox)?;
+        }
+        let resumed = self.toolboxes.engine.resume_all(stop_id, &operator(peer)).await;
         self.toolboxes.keep();
         let resumed = resumed.map_err(|error| error.to_string())?;
         let refused: Vec<String> = resumed
@@ -172,4 +182,9 @@ impl Desk {
         }
         Err(refused.join("; "))
     }
+}
+
+/// Who lifted a stop, as it is recorded.
+fn operator(peer: &str) -> String {
+    format!("{peer} (operator)")
 }

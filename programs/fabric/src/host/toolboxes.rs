@@ -14,7 +14,9 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::action::RemoteActions;
-use config::{Activation, Config, Section};
+use config::{
+    Activation, Backends, Caller, Config, Decide, Principal, Question, Rule, Section, built_in, decide,
+};
 use engine::{Engine, Limits, StepTool, StepTools, StopTarget, Stopped};
 use host::state::{ANSWER, StateFolder, StateWriter};
 use host::{
@@ -35,6 +37,8 @@ const FIRST_RECORD: Duration = Duration::from_secs(2);
 pub(super) struct Toolboxes {
     pub(super) engine: Arc<Engine>,
     config: Arc<Config>,
+    /// The rules that follow those of `service.policy`.
+    built_in: Vec<Rule>,
     pub(super) content: PathBuf,
     state: Arc<StateWriter>,
     manager: OnceLock<Manager>,
@@ -106,6 +110,8 @@ impl Toolboxes {
             engine: engine.clone(),
             content: folder.join("content"),
             config,
+            // Who may resume is a matter of the role.
+            built_in: built_in(true),
             state: state.clone(),
             manager: OnceLock::new(),
             rooms: Mutex::default(),
@@ -240,6 +246,60 @@ impl Toolboxes {
     pub(super) fn closed(&self, effect: Effect) -> Option<String> {
         let closed = self.config.closed().filter(|closed| closed.refuses(effect))?;
         Some(format!("{}, and start the host again", closed.text()))
+    }
+
+    /// Why `service.policy` of this machine refuses `peer` a tool, if it does. `takes` is what the call takes. A stop is never refused.
+    /// Nobody here confirms anything, so what has to be confirmed is refused.
+    pub(super) fn refusal(
+        &self,
+        peer: &str,
+        of: (&str, &str),
+        effect: Effect,
+        takes: &[String],
+    ) -> Option<String> {
+        let (toolbox_id, tool) = of;
+        let principal = Principal {
+            kind: Caller::Machine,
+            name: peer.to_owned(),
+        };
+        let question = Question {
+            principal: &principal,
+            toolbox_id,
+            tool,
+            effect,
+            simulated: self.simulates(toolbox_id, takes),
+        };
+        let decision = decide(&self.config.service.policy, &self.built_in, &question);
+        let why = match decision.decide {
+            Decide::Allow => return None,
+            Decide::Deny => "",
+            Decide::Confirm => {
+                ", which has it confirmed, and on a host nobody confirms: a rule with \"who\": \"machine\" before it decides otherwise"
+            }
+        };
+        let reason = decision
+            .reason
+            .map_or_else(String::new, |reason| format!(": {reason}"));
+        Some(format!(
+            "{principal} may not call `{tool}` of toolbox `{toolbox_id}` there ({}{why}){reason}",
+            decision.rule
+        ))
+    }
+
+    /// Whether everything that a call takes has said that it is simulated.
+    fn simulates(&self, id: &str, takes: &[String]) -> bool {
+        let rooms = self.rooms.lock();
+        let Some(room) = rooms.get(id) else { return false };
+        if room.reporting != room.generation {
+            return false;
+        }
+        let mut backends = Backends::default();
+        for data in room.backends.values().filter_map(|event| event.data.as_ref()) {
+            backends.hear(data);
+        }
+        backends
+            .of_every_call()
+            .unwrap_or_else(|| backends.simulates(takes))
     }
 
     /// The ids of all toolboxes.

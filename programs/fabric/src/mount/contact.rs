@@ -21,9 +21,6 @@ use crate::messages::{self, Ask, BEAT_MS, Beat, LEASE_MS, Pulse, Right, Versions
 /// How often what is on its way is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How often a stop is sent until it is answered.
-const STOP_AGAIN: Duration = Duration::from_millis(40);
-
 impl Shared {
     /// Sends the signs of life. May wait for the network to connect.
     pub(super) fn beats(self: &Arc<Self>) {
@@ -98,20 +95,20 @@ impl Shared {
 
     /// Takes a sign of life of the host; `asked` is whether the beat asked for the lease.
     pub(super) fn hear(self: &Arc<Self>, pulse: &Pulse, sent: u64, asked: bool) {
-        let heard = clock::now_ms();
+        let received = clock::now_ms();
         let clock = HostClock {
             host: pulse.clock,
             sent,
-            heard,
+            received,
         };
-        let (told, reached, settled, hastens) = {
+        let (news, reached, settled, hastens) = {
             let mut view = self.view.lock();
-            let told = view.hear(pulse, clock, asked);
+            let news = view.hear(pulse, clock, asked);
             let hastens = view.hastens(clock, asked);
-            (told, view.reached, view.is_settled(heard), hastens)
+            (news, view.reached, view.is_settled(received), hastens)
         };
-        for told in told {
-            self.tell(told, heard);
+        for one in news {
+            self.tell(one, received);
         }
         if !clock.is_timely() && !reached {
             self.complain(&format!("its answers take longer than {LEASE_MS} ms"));
@@ -126,13 +123,13 @@ impl Shared {
             // What the service starts next may need the lease.
             self.beat();
         }
-        self.runs.lock().end_lost(Some(sent), None, heard);
+        self.runs.lock().end_lost(Some(sent), None, received);
     }
 
     /// Tells the service what follows.
-    pub(super) fn tell(self: &Arc<Self>, told: News, now: u64) {
+    pub(super) fn tell(self: &Arc<Self>, news: News, now: u64) {
         let host = &self.line.host;
-        match told {
+        match news {
             News::Reached => {
                 self.trouble.lock().clear();
                 self.is_unknown.store(true, Ordering::SeqCst);
@@ -237,9 +234,11 @@ impl Shared {
 
     /// Looks after what is on its way. Waits for nothing but time.
     pub(super) fn watch(self: &Arc<Self>) {
-        let mut stop_sent = Instant::now();
+        _ = self.watcher.set(thread::current());
         while !self.is_closed.load(Ordering::SeqCst) {
-            thread::sleep(LOOK);
+            let again = self.stops.lock().again_at();
+            // Woken where a stop is sent: from then on it is looked after.
+            thread::park_timeout(again.map_or(LOOK, |at| at.duration_since(Instant::now()).min(LOOK)));
             let (now, at) = (clock::now_ms(), Instant::now());
             let lost = self.view.lock().look(now);
             if let Some(lost) = lost {
@@ -260,9 +259,8 @@ impl Shared {
             self.give_up_questions(at);
             let overdue = self.stops.lock().overdue(at);
             tell(overdue, &Err(self.not_reached().into()));
-            let unanswered = self.stops.lock().unanswered();
-            if let Some(stop) = unanswered.filter(|_| at.duration_since(stop_sent) >= STOP_AGAIN) {
-                stop_sent = at;
+            let again = self.stops.lock().take_again(at);
+            if let Some(stop) = again {
                 self.send_stop(stop);
             }
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::{Failure, FailureKind};
@@ -50,12 +51,12 @@ struct Dialled {
     /// Another machine has answered at the address: nothing is asked of it, and nothing that it says is heard.
     is_other: Arc<AtomicBool>,
     /// When it was opened, or something was heard last.
-    heard: Arc<Mutex<Instant>>,
+    last_answer: Arc<Mutex<Instant>>,
 }
 
 impl Dialled {
     fn is_usable(&self) -> bool {
-        !self.is_other.load(Ordering::SeqCst) && self.heard.lock().elapsed() < SILENT
+        !self.is_other.load(Ordering::SeqCst) && self.last_answer.lock().elapsed() < SILENT
     }
 }
 
@@ -81,6 +82,8 @@ impl Line {
             return Ok(());
         }
         self.close();
+        // Read again: it may have been made anew meanwhile.
+        self.folder.valid_identity().map_err(|error| error.to_string())?;
         let config = mount_config(&self.folder, &self.endpoint)?;
         let session = zenoh::open(config).wait().map_err(|error| {
             format!(
@@ -97,7 +100,7 @@ impl Line {
         *self.session.lock() = Some(Dialled {
             session,
             is_other,
-            heard: Arc::new(Mutex::new(Instant::now())),
+            last_answer: Arc::new(Mutex::new(Instant::now())),
         });
         Ok(())
     }
@@ -183,6 +186,20 @@ impl Line {
         });
     }
 
+    /// Asks a question that has one answer, and waits for it; `None` where none comes in time.
+    pub(crate) fn answer<T: DeserializeOwned + Send + 'static>(
+        &self,
+        right: Right,
+        limit: Duration,
+        ask: &Ask,
+    ) -> Option<Answer<T>> {
+        let (sender, receiver) = channel();
+        self.ask(right, Way::Urgent, limit, ask, move |answer| {
+            _ = sender.send(answer);
+        });
+        receiver.recv_timeout(limit).ok().flatten()
+    }
+
     /// Asks a question that has any number of answers; `heard` is called with each of them, and with `None` after the last.
     pub(crate) fn ask_many(
         &self,
@@ -190,15 +207,15 @@ impl Line {
         way: Way,
         limit: Duration,
         ask: &Ask,
-        heard: impl Fn(Option<&[u8]>) + Send + Sync + 'static,
+        on_answer: impl Fn(Option<&[u8]>) + Send + Sync + 'static,
     ) {
         let dialled = self.session.lock().clone();
-        let end = End(heard);
+        let end = End(on_answer);
         // Without a session the end is heard now; otherwise when Zenoh drops the callback.
         let Some(Dialled {
             session,
             is_other,
-            heard: last,
+            last_answer,
         }) = dialled
         else {
             return;
@@ -209,23 +226,24 @@ impl Line {
         let Ok(payload) = serde_json::to_string(ask) else {
             return;
         };
-        let (congestion, priority) = match way {
-            Way::Urgent => (CongestionControl::Drop, Priority::RealTime),
-            Way::Data => (CongestionControl::Block, Priority::Data),
+        // What is not urgent shares a packet with what waits beside it; where nothing waits it leaves at once, too.
+        let (congestion, priority, express) = match way {
+            Way::Urgent => (CongestionControl::Drop, Priority::RealTime, true),
+            Way::Data => (CongestionControl::Block, Priority::Data, false),
         };
         let sent = session
             .get(key(&self.host, &self.identity.name, right))
             .payload(payload)
             .congestion_control(congestion)
             .priority(priority)
-            .express(true)
+            .express(express)
             .consolidation(ConsolidationMode::None)
             .timeout(limit)
             .callback(move |reply: Reply| {
                 if let Ok(sample) = reply.result()
                     && !is_other.load(Ordering::SeqCst)
                 {
-                    *last.lock() = Instant::now();
+                    *last_answer.lock() = Instant::now();
                     (end.0)(Some(&sample.payload().to_bytes()));
                 }
             })

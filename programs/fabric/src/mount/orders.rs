@@ -139,7 +139,11 @@ impl Toolbox for Mount {
             }
             let mirrors = shared.view.lock().take_echo(clock::now_ms());
             let stop = shared.stops.lock().take(reply, mirrors, Instant::now());
-            return shared.send_stop(stop);
+            shared.send_stop(stop);
+            if let Some(watcher) = shared.watcher.get() {
+                watcher.unpark();
+            }
+            return;
         }
         let this = shared.clone();
         let ask = Ask::Halt {
@@ -187,7 +191,7 @@ impl Toolbox for Mount {
             // Also asked where no stop is known: there may be one that was not heard of yet.
             stop_id: stop.map(|stop| stop.stop_id),
         };
-        let heard = move |answer: Option<Answer<ResumeDone>>| {
+        let on_answer = move |answer: Option<Answer<ResumeDone>>| {
             reply(match answer {
                 Some(Answer::Ok(done)) => {
                     this.view.lock().resumed(done.clock);
@@ -203,7 +207,9 @@ impl Toolbox for Mount {
                 }
             });
         };
-        shared.line.ask(Right::Resume, Way::Urgent, QUESTION, &ask, heard);
+        shared
+            .line
+            .ask(Right::Resume, Way::Urgent, QUESTION, &ask, on_answer);
     }
 
     fn lost_service(&self) {
@@ -217,14 +223,14 @@ impl Toolbox for Mount {
             toolbox: shared.toolbox.clone(),
             mount: shared.mount.clone(),
         };
-        let (told, answered) = std::sync::mpsc::channel();
+        let (sender, answered) = std::sync::mpsc::channel();
         shared.line.ask(
             Right::Read,
             Way::Urgent,
             ORDER,
             &ask,
             move |_: Option<Answer<()>>| {
-                _ = told.send(());
+                _ = sender.send(());
             },
         );
         let closing = thread::Builder::new().name("close".to_owned()).spawn(move || {
@@ -249,7 +255,7 @@ impl Shared {
             reason: reason.clone(),
             mirrors,
         };
-        let heard = move |answer: Option<Answer<StopDone>>| match answer {
+        let on_answer = move |answer: Option<Answer<StopDone>>| match answer {
             Some(Answer::Ok(done)) => {
                 this.view.lock().stopped(&done, &reason);
                 let result = match done.unreached {
@@ -268,6 +274,6 @@ impl Shared {
             None => {}
         };
         self.line
-            .ask(Right::Read, Way::Urgent, Duration::from_secs(1), &ask, heard);
+            .ask(Right::Read, Way::Urgent, Duration::from_secs(1), &ask, on_answer);
     }
 }

@@ -34,7 +34,7 @@ impl Shared {
         let left = QUESTION.saturating_sub(since.elapsed());
         let ask = Arc::new(ask);
         let asked = ask.clone();
-        let heard = move |answer: Option<Answer<T>>| match answer {
+        let on_answer = move |answer: Option<Answer<T>>| match answer {
             Some(Answer::Ok(value)) => reply(Ok(value)),
             Some(refused) => reply(Err(failure_of(refused).into())),
             None => match Arc::into_inner(asked) {
@@ -42,7 +42,7 @@ impl Shared {
                 _ => reply(Err(this.not_reached().into())),
             },
         };
-        self.line.ask(Right::Read, Way::Data, left, &ask, heard);
+        self.line.ask(Right::Read, Way::Data, left, &ask, on_answer);
     }
 
     fn wait<T: DeserializeOwned + 'static>(&self, since: Instant, ask: Ask, reply: Reply<T>) {

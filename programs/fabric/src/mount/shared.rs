@@ -1,9 +1,9 @@
 //! What the threads of a mount share, and how its failures are said. Read [`Shared`].
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::thread;
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Thread};
 
 use ovos_toolbox_wire::{Event, Failure, FailureKind};
 use parking_lot::Mutex;
@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub(super) view: Mutex<View>,
     pub(super) runs: Mutex<Runs>,
     pub(super) stops: Mutex<Stops>,
+    /// The thread that sends stops again.
+    pub(super) watcher: OnceLock<Thread>,
     pub(super) lists: Mutex<ToolLists>,
     pub(super) questions: Mutex<Questions<Shared>>,
     /// What the service is told of the backend while the host is reached, by unit.

@@ -7,6 +7,10 @@ use program::{Refusal, Reply};
 /// How long the service waits until it is told that the host was not reached; the protocol allows 200 ms.
 const NOT_REACHED: Duration = Duration::from_millis(120);
 
+/// How often a stop is sent again: in the time in which its caller waits for it, and after that.
+const AGAIN: Duration = Duration::from_millis(10);
+const AGAIN_LATER: Duration = Duration::from_millis(40);
+
 /// The stop that is on its way. A further one joins it: the toolbox is stopped once.
 #[derive(Default)]
 pub(super) struct Stops {
@@ -23,6 +27,9 @@ pub(super) struct ServiceStop {
 
 struct Pending {
     stop: ServiceStop,
+    /// When it was sent first, and last.
+    since: Instant,
+    sent: Instant,
     waiting: Vec<(Instant, Reply<()>)>,
 }
 
@@ -41,13 +48,31 @@ impl Stops {
                 id: uuid::Uuid::now_v7().to_string(),
                 mirrors,
             },
+            since: now,
+            sent: now,
             waiting: earlier.map(|earlier| earlier.waiting).unwrap_or_default(),
         });
         pending.waiting.push((now + NOT_REACHED, reply));
+        pending.sent = now;
         pending.stop.clone()
     }
 
-    /// The stop that was not answered yet, which is to be sent again.
+    /// When the stop that is on its way is to be sent again, if one is.
+    pub(super) fn again_at(&self) -> Option<Instant> {
+        let Pending { since, sent, .. } = self.pending.as_ref()?;
+        let is_new = sent.duration_since(*since) < NOT_REACHED;
+        Some(*sent + if is_new { AGAIN } else { AGAIN_LATER })
+    }
+
+    /// The stop that is to be sent again now, if its time has come.
+    pub(super) fn take_again(&mut self, now: Instant) -> Option<ServiceStop> {
+        let is_due = self.again_at().is_some_and(|at| at <= now);
+        let pending = self.pending.as_mut().filter(|_| is_due)?;
+        pending.sent = now;
+        Some(pending.stop.clone())
+    }
+
+    /// The stop that was not answered yet.
     pub(super) fn unanswered(&self) -> Option<ServiceStop> {
         self.pending.as_ref().map(|pending| pending.stop.clone())
     }
@@ -117,6 +142,7 @@ mod tests {
             stop.id != echo.id && stop.mirrors.is_none(),
             "one of a person is its own"
         );
+        assert_eq!(stops.take_again(now + AGAIN).as_ref(), Some(&stop));
         for mirrors in [None, Some("s2".to_owned())] {
             assert_eq!(
                 stops.take(reply(), mirrors, now + NOT_REACHED),
@@ -129,6 +155,13 @@ mod tests {
         tell(stops.overdue(now + NOT_REACHED), &Ok(()));
         assert_eq!(answers.load(Ordering::SeqCst), 2);
         assert_eq!(stops.unanswered().as_ref(), Some(&stop), "still sent");
+        let mut at = now + NOT_REACHED;
+        assert_eq!(stops.take_again(at), None, "it was sent just now");
+        for _ in 0..2 {
+            at += AGAIN_LATER;
+            assert_eq!(stops.take_again(at - Duration::from_millis(1)), None);
+            assert_eq!(stops.take_again(at).as_ref(), Some(&stop));
+        }
         assert!(stops.answered("another").is_empty());
         tell(stops.answered(&stop.id), &Ok(()));
         assert_eq!(answers.load(Ordering::SeqCst), 4);

@@ -73,25 +73,27 @@ impl View {
     /// settled: this mount holds it, or does not get it. What is asked then finds it so, and the lease lasts until the next beats.
     /// Answers to what was sent before the contact say nothing of now: the lease that they confirm may be about to run out.
     pub(super) fn hear(&mut self, pulse: &Pulse, clock: HostClock, asked: bool) -> Vec<News> {
-        let mut told = Vec::new();
+        let mut news = Vec::new();
         // Answers may overtake each other.
         let is_old = self.clock.is_some_and(|newest| newest.host > pulse.clock)
             && self.boot.as_ref() == Some(&pulse.boot);
         if is_old {
-            return told;
+            return news;
         }
         self.clock = Some(clock);
-        self.contact_since.get_or_insert(clock.heard);
+        self.contact_since.get_or_insert(clock.received);
         if self.boot.as_ref().is_some_and(|boot| *boot != pulse.boot) {
-            told.push(News::NewBoot);
+            news.push(News::NewBoot);
             (self.settled, self.tools, self.after) = (0, None, None);
         }
         self.boot = Some(pulse.boot.clone());
-        self.comes_since = pulse.lease_comes.then(|| self.comes_since.unwrap_or(clock.heard));
+        self.comes_since = pulse
+            .lease_comes
+            .then(|| self.comes_since.unwrap_or(clock.received));
         let is_of_now = clock.is_timely() && self.is_of_contact(clock);
-        if !self.reached && asked && is_of_now && !self.waits_for_lease(clock.heard) {
+        if !self.reached && asked && is_of_now && !self.waits_for_lease(clock.received) {
             self.reached = true;
-            told.push(News::Reached);
+            news.push(News::Reached);
         }
         (self.epoch, self.held, self.halts_on_loss) = (pulse.epoch, pulse.held, pulse.halts_on_loss);
         self.commander.clone_from(&pulse.commander);
@@ -101,13 +103,13 @@ impl View {
             .events
             .iter()
             .filter(|(number, _)| after.is_none_or(|after| *number > after));
-        told.extend(fresh.map(|(_, event)| News::Event(event.clone())));
+        news.extend(fresh.map(|(_, event)| News::Event(event.clone())));
         if self.tools != Some(pulse.tools) {
             self.tools = Some(pulse.tools);
-            told.push(News::ToolsChanged);
+            news.push(News::ToolsChanged);
         }
         if pulse.clock <= self.settled {
-            return told;
+            return news;
         }
         self.stop.clone_from(&pulse.stop);
         if let Some(stop) = &pulse.stop
@@ -116,12 +118,12 @@ impl View {
             // A service that is latched already stays so for the stop of before, and sends nothing.
             if self.latched_for.is_none() {
                 self.latched_for = Some(stop.stop_id.clone());
-                self.echo = Some((stop.stop_id.clone(), clock.heard + ECHO_MS));
+                self.echo = Some((stop.stop_id.clone(), clock.received + ECHO_MS));
             }
             self.know(stop.stop_id.clone());
-            told.push(News::Latched(stop.reason.clone()));
+            news.push(News::Latched(stop.reason.clone()));
         }
-        told
+        news
     }
 
     /// Looks whether the host is still there.
@@ -147,7 +149,7 @@ impl View {
     /// Whether the next beat is to be sent at once, because contact is made with it: this answer is the first, or one that lets the
     /// lease be asked for.
     pub(super) fn hastens(&self, clock: HostClock, asked: bool) -> bool {
-        let is_first = self.contact_since == Some(clock.heard);
+        let is_first = self.contact_since == Some(clock.received);
         !self.reached && clock.is_timely() && (is_first || (!asked && self.is_of_contact(clock)))
     }
 
@@ -252,7 +254,7 @@ mod tests {
         let clock = HostClock {
             host: clock,
             sent: clock - 10,
-            heard: clock + 10,
+            received: clock + 10,
         };
         view.hear(&pulse, clock, true)
     }
@@ -361,10 +363,10 @@ mod tests {
             let mut view = View::default();
             for step in steps {
                 match step {
-                    Hear(clock, stop, told) => {
-                        let heard = hear(&mut view, *clock, *stop);
-                        let latches = heard.into_iter().find(|told| matches!(told, News::Latched(_)));
-                        assert_eq!(latches, told.map(latched), "{what}");
+                    Hear(clock, stop, expected) => {
+                        let news = hear(&mut view, *clock, *stop);
+                        let latches = news.into_iter().find(|one| matches!(one, News::Latched(_)));
+                        assert_eq!(latches, expected.map(latched), "{what}");
                     }
                     Stopped(clock, id) => {
                         let done = StopDone {
@@ -417,11 +419,11 @@ mod tests {
     #[test]
     fn what_the_network_held_up_makes_no_contact() {
         let mut view = View::default();
-        let mut answered = |sent: u64, heard: u64, asked: bool| {
-            let (host, lease) = (heard - 1, view.lease_until(sent));
-            let clock = HostClock { host, sent, heard };
-            let told = view.hear(&pulse(host, None), clock, asked);
-            (told.contains(&News::Reached), view.hastens(clock, asked), lease)
+        let mut answered = |sent: u64, received: u64, asked: bool| {
+            let (host, lease) = (received - 1, view.lease_until(sent));
+            let clock = HostClock { host, sent, received };
+            let news = view.hear(&pulse(host, None), clock, asked);
+            (news.contains(&News::Reached), view.hastens(clock, asked), lease)
         };
         // Sent before the network was dark, with the lease held then: it ends in 50 ms.
         assert_eq!(answered(1000, 1450, true), (false, true, None));
@@ -452,7 +454,7 @@ mod tests {
         let clock = HostClock {
             host: 50,
             sent: 1100,
-            heard: 1110,
+            received: 1110,
         };
         assert!(view.hear(&other, clock, true).contains(&News::NewBoot));
     }

@@ -4,7 +4,8 @@ use std::fmt;
 
 use ovos_toolbox_wire::Effect;
 
-use config::{Backend, Caller, Decide, Principal, Rule, Who};
+use super::policy::{Backend, Decide, Rule, Who};
+use super::principal::{Caller, Principal};
 
 /// The call that is decided on, before it runs.
 #[derive(Debug, Clone, Copy)]
@@ -395,7 +396,7 @@ mod tests {
 
     #[test]
     fn the_rules_of_the_readme_hold_skills_and_satellites_and_spare_the_command_line() {
-        let readme = include_str!("../../README.md");
+        let readme = include_str!("../../../README.md");
         let (_, rules) = readme.split_once("{\"policy\": ").unwrap();
         let (rules, _) = rules.split_once("}\n```").unwrap();
         let rules: Vec<Rule> = serde_json::from_str(rules).unwrap();
