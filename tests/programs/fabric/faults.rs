@@ -207,7 +207,8 @@ impl Storm {
         let done = laptop
             .client
             .invoke("assemble", &json!({ "steps": 1, "step_ms": 1 }));
-        assert_eq!(done["result"]["success"], true, "{what}: {done}");
+        let log = robot.host.output();
+        assert_eq!(done["result"]["success"], true, "{what}: {done}\n{log}");
     }
 }
 
