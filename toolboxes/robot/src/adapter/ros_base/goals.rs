@@ -31,7 +31,14 @@ pub(super) struct Goals(Mutex<Open>);
 struct Open {
     /// Counts the stops of each part: a goal of an earlier one is not pursued.
     stops: BTreeMap<Subsystem, u64>,
-    goals: Vec<(Subsystem, OpenGoal)>,
+    goals: Vec<Entry>,
+}
+
+struct Entry {
+    on: Subsystem,
+    goal: OpenGoal,
+    /// Its cancel was not confirmed, and no call waits for it.
+    is_abandoned: bool,
 }
 
 /// A goal that may still move a part.
@@ -120,15 +127,34 @@ impl Goals {
     /// Keeps a goal for the stops to come, and returns how often its part was stopped before.
     fn open(&self, on: Subsystem, goal: OpenGoal) -> u64 {
         let mut open = self.lock();
-        if !open.goals.iter().any(|(_, known)| known.is(&goal)) {
-            open.goals.push((on, goal));
+        if !open.goals.iter().any(|known| known.goal.is(&goal)) {
+            let is_abandoned = matches!(goal, OpenGoal::Nameless(_));
+            open.goals.push(Entry {
+                on,
+                goal,
+                is_abandoned,
+            });
         }
         open.stops(on)
     }
 
     /// The robot has said that the goal has ended.
     pub(super) fn close(&self, goal: &OpenGoal) {
-        self.lock().goals.retain(|(_, open)| !open.is(goal));
+        self.lock().goals.retain(|open| !open.goal.is(goal));
+    }
+
+    /// The goals that no call waits for: their cancel was not confirmed.
+    pub(super) fn abandoned(&self) -> Vec<OpenGoal> {
+        let open = self.lock();
+        let abandoned = open.goals.iter().filter(|entry| entry.is_abandoned);
+        abandoned.map(|entry| entry.goal.clone()).collect()
+    }
+
+    fn abandon(&self, goal: &OpenGoal) {
+        let mut open = self.lock();
+        for entry in open.goals.iter_mut().filter(|entry| entry.goal.is(goal)) {
+            entry.is_abandoned = true;
+        }
     }
 
     /// What has to be ended for these parts to stand, in their order. What is sent from now on belongs to the time after the stop.
@@ -144,7 +170,7 @@ impl Goals {
         let concerned = open
             .goals
             .iter()
-            .filter_map(|(on, goal)| Some((place(on)?, goal)));
+            .filter_map(|entry| Some((place(&entry.on)?, &entry.goal)));
         let mut concerned: Vec<(usize, &OpenGoal)> = concerned.collect();
         concerned.sort_by_key(|(place, _)| *place);
         concerned.into_iter().map(|(_, goal)| goal.clone()).collect()
@@ -160,8 +186,9 @@ impl Goals {
     ) -> Vec<GraphError> {
         let each = goals.iter().map(async |goal| {
             let ended = goal.cancel(graph, limit).await;
-            if ended.is_ok() {
-                self.close(goal);
+            match &ended {
+                Ok(()) => self.close(goal),
+                Err(_) => self.abandon(goal),
             }
             ended.err()
         });

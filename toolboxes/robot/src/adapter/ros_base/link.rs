@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use super::channels::RosBaseConfig;
-use super::goals::Goals;
+use super::goals::{GOAL_ENDS, Goals};
 use super::lacks::{Lacks, compare};
 use super::readings::{Battery, JointStates, Odometry, SILENCE, Scan};
 use crate::action::Velocity;
@@ -331,6 +331,17 @@ impl Link for BaseLink {
 
     fn lacks(&self) -> Option<String> {
         self.lacks.said()
+    }
+
+    /// A goal outlives the connection: what was not confirmed before is cancelled now.
+    fn came(&self) {
+        let abandoned = self.goals.abandoned();
+        let (graph, goals) = (Arc::clone(&self.graph), Arc::clone(&self.goals));
+        self.spawn(async move {
+            for error in goals.cancel(graph.as_ref(), &abandoned, GOAL_ENDS).await {
+                tracing::warn!(%error, "a goal goes on although the robot has come back");
+            }
+        });
     }
 
     fn fits(&self) -> Result<(), RosError> {

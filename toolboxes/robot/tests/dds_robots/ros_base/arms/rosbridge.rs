@@ -80,11 +80,10 @@ fn a_stop_over_rosbridge_cancels_until_it_is_confirmed() {
         .base
         .wait("a goal", |_| (scene.goals().len() > goals).then_some(()));
     scene.base.say("away 1000");
-    assert!(!run.wait().result().is_ok_and(|done| done["success"] == true));
-    scene.until_unconfirmed(2);
-    // The goal outlives the connection, and a stop over the next one ends it.
+    let ended = format!("{:?}", run.wait().result().unwrap_err());
+    assert!(ended.contains("is away") || ended.contains("silent"), "{ended}");
+    // The goal outlives the connection, and is cancelled over the next one.
     scene.base.wait("its end", |_| {
-        let _ = scene.harness.halt(&["right_arm"], false);
         (scene.lines_with("\"canceled\"") >= 3).then_some(())
     });
 }
