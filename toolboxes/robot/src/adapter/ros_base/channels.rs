@@ -390,3 +390,12 @@ impl RosBaseConfig {
         Ok(())
     }
 }
+
+/// What is said of a hand whose action needs a force, and whose file has none.
+pub(super) fn unforced(on: Subsystem, action: &str) -> String {
+    format!(
+        "channels.arms.{on}.gripper.force: missing, and {action} is {}, which is sent no command without a force: 0 is none at all for \
+         some controllers; give what full force is, in newtons",
+        GRIPPERS[0]
+    )
+}

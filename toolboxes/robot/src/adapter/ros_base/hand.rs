@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::arms::LAG;
 use super::base::{Outcome, RosBase};
-use super::channels::{GRIPPERS, HandChannel};
+use super::channels::{GRIPPERS, HandChannel, unforced};
 use super::goals::type_of;
 use super::link::BaseLink;
 use crate::adapter::remote::until;
@@ -210,13 +210,4 @@ impl RosBase {
             holds => Ok(holds),
         }
     }
-}
-
-/// What is said of a hand whose action needs a force, and whose file has none.
-pub(super) fn unforced(on: Subsystem, action: &str) -> String {
-    format!(
-        "channels.arms.{on}.gripper.force: missing, and {action} is {}, which is sent no command without a force: 0 is none at all for \
-         some controllers; give what full force is, in newtons",
-        GRIPPERS[0]
-    )
 }

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use ros_graph::graph::Graph;
 
-use super::channels::{GRIPPERS, RosBaseConfig};
+use super::channels::{GRIPPERS, RosBaseConfig, unforced};
 use super::goals::other_type;
-use super::hand::unforced;
 
 /// The pause between two comparisons.
 const AGAIN: Duration = Duration::from_secs(1);
