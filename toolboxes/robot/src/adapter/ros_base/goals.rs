@@ -170,7 +170,7 @@ impl Goals {
         let concerned = open
             .goals
             .iter()
-            .filter_map(|(on, goal)| Some((place(on)?, goal)));
+            .filter_map(|entry| Some((place(&entry.on)?, &entry.goal)));
         let mut concerned: Vec<(usize, &OpenGoal)> = concerned.collect();
         concerned.sort_by_key(|(place, _)| *place);
         concerned.into_iter().map(|(_, goal)| goal.clone()).collect()
