@@ -38,7 +38,7 @@ pub(crate) struct R2rPublisher {
     publisher: Mutex<Option<PublisherUntyped>>,
     shape: Arc<Shape>,
     /// Since when it has a reader.
-    heard: Mutex<Option<Instant>>,
+    heard_since: Mutex<Option<Instant>>,
     orders: Orders,
 }
 
@@ -48,7 +48,7 @@ impl R2rPublisher {
             topic: topic.to_owned(),
             publisher: Mutex::new(Some(publisher)),
             shape,
-            heard: Mutex::default(),
+            heard_since: Mutex::default(),
             orders,
         }
     }
@@ -63,11 +63,11 @@ impl R2rPublisher {
             .publisher()
             .as_ref()
             .map(PublisherUntyped::get_inter_process_subscription_count);
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heard_since = self.heard_since.lock().unwrap_or_else(PoisonError::into_inner);
         match readers {
-            Some(Ok(1..)) => Ok(heard.get_or_insert_with(Instant::now).elapsed() >= SETTLE),
+            Some(Ok(1..)) => Ok(heard_since.get_or_insert_with(Instant::now).elapsed() >= SETTLE),
             _ => {
-                *heard = None;
+                *heard_since = None;
                 Err(GraphError::Unheard {
                     topic: self.topic.clone(),
                 })

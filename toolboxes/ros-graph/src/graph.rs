@@ -47,8 +47,8 @@ pub trait Graph: Send + Sync {
         async move {
             let topics = self.entities().await?.topics;
             let found = topics.into_iter().find(|found| found.name == topic);
-            let heard = found.filter(|topic| topic.sinks != Some(0));
-            Ok(heard.map(|topic| topic.types).unwrap_or_default())
+            let listened = found.filter(|topic| topic.sinks != Some(0));
+            Ok(listened.map(|topic| topic.types).unwrap_or_default())
         }
         .boxed()
     }
@@ -206,16 +206,20 @@ impl Subscription {
     /// Safe.
     pub async fn unread(&mut self, patience: Duration) -> Result<Unread, GraphError> {
         let taken = self.inbox.parcel(false, patience).await;
-        let parcel = self.came(taken, patience)?;
+        let parcel = self.received_message(taken, patience)?;
         Ok(parcel.unread)
     }
 
     async fn take(&mut self, newest: bool, patience: Duration) -> Result<Message, GraphError> {
         let taken = self.inbox.next(newest, patience).await;
-        self.came(taken, patience)
+        self.received_message(taken, patience)
     }
 
-    fn came<T>(&self, taken: Option<Result<T, GraphError>>, patience: Duration) -> Result<T, GraphError> {
+    fn received_message<T>(
+        &self,
+        taken: Option<Result<T, GraphError>>,
+        patience: Duration,
+    ) -> Result<T, GraphError> {
         match taken {
             Some(taken) => taken,
             None if (self.sources)() => Err(GraphError::Silent {
@@ -320,8 +324,8 @@ impl Goal {
     /// Safe.
     pub async fn end(&self, patience: Duration) -> Result<Option<GoalEnd>, GraphError> {
         let mut end = self.end.clone();
-        let came = tokio::time::timeout(patience, end.wait_for(Option::is_some)).await;
-        match came {
+        let awaited = tokio::time::timeout(patience, end.wait_for(Option::is_some)).await;
+        match awaited {
             Err(_) => Ok(None),
             Ok(Err(_)) => Err(GraphError::Closed),
             Ok(Ok(end)) => end.clone().transpose(),

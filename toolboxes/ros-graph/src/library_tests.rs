@@ -17,10 +17,10 @@ fn every_shipped_type_is_whole() {
             match library.shape(name) {
                 Ok(_) => whole += 1,
                 Err(error) => {
-                    let said = error.to_string();
+                    let text = error.to_string();
                     assert!(
-                        outside.iter().any(|package| said.contains(package)) || said.contains("service_msgs"),
-                        "{distribution:?} {name}: {said}"
+                        outside.iter().any(|package| text.contains(package)) || text.contains("service_msgs"),
+                        "{distribution:?} {name}: {text}"
                     );
                 }
             }

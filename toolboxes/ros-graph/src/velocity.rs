@@ -122,9 +122,9 @@ impl Velocity {
     ) -> Result<(), GraphError> {
         let end = Instant::now() + patience;
         let mut channels: Vec<(TypeName, Self)> = Vec::new();
-        let mut said = 0;
+        let mut shouts = 0;
         let mut found = Vec::new();
-        while said < SHOUTS {
+        while shouts < SHOUTS {
             if Instant::now() >= end {
                 // A carrier that does not tell who listens shows the right type all the same.
                 let fits = config.kinds().iter().any(|of| found.contains(of));
@@ -143,13 +143,13 @@ impl Velocity {
                     channels.push((of.clone(), Self::over(publisher, of, config)));
                 }
             }
-            let mut heard = false;
+            let mut has_heard = false;
             for (_, channel) in &channels {
                 // What is sent before the listener knows us may be lost or not: that costs nothing and may win time.
                 let sent = channel.say(Speed::default()).is_ok();
-                heard |= sent && channel.heard().is_ok();
+                has_heard |= sent && channel.check_listener().is_ok();
             }
-            said += u32::from(heard);
+            shouts += u32::from(has_heard);
             tokio::time::sleep(LOOK).await;
         }
         Ok(())
@@ -173,7 +173,7 @@ impl Velocity {
     ///
     /// # Errors
     /// Nothing listens, or it listens to another type.
-    pub fn heard(&self) -> Result<(), GraphError> {
+    pub fn check_listener(&self) -> Result<(), GraphError> {
         // Without patience it is answered at once.
         let ready = self.publisher.ready(Duration::ZERO).now_or_never();
         ready.unwrap_or(Err(GraphError::Closed))
@@ -207,9 +207,9 @@ fn is_stamped(of: &TypeName) -> bool {
 async fn heard_as(graph: &dyn Graph, topic: &str) -> Result<Option<Vec<TypeName>>, GraphError> {
     let topics = graph.entities().await?.topics;
     let found = topics.into_iter().find(|found| found.name == topic);
-    let heard = found.filter(|topic| topic.sinks != Some(0));
+    let listened = found.filter(|topic| topic.sinks != Some(0));
     // A carrier may write the type as ROS 1 does.
-    Ok(heard.map(|topic| topic.types.iter().filter_map(|of| of.parse().ok()).collect()))
+    Ok(listened.map(|topic| topic.types.iter().filter_map(|of| of.parse().ok()).collect()))
 }
 
 fn other(config: &VelocityConfig, found: &[TypeName]) -> GraphError {

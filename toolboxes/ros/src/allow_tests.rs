@@ -127,10 +127,10 @@ fn velocities_are_within_limits_wherever_they_lie() {
             Some("twist.twist.angular.x is 9"),
         ),
     ] {
-        let said = rule(json!({})).check("/cmd_vel", &shape(of), &message);
-        match (said, refused) {
+        let checked = rule(json!({})).check("/cmd_vel", &shape(of), &message);
+        match (checked, refused) {
             // A velocity ends with zero.
-            (Ok(said), None) => assert_eq!(said.end, Some(json!({})), "{of} {message}"),
+            (Ok(checked), None) => assert_eq!(checked.end, Some(json!({})), "{of} {message}"),
             (Err(error), Some(refused)) => {
                 assert!(error.message().contains(refused), "{error}");
                 assert!(
@@ -138,7 +138,7 @@ fn velocities_are_within_limits_wherever_they_lie() {
                     "{error}"
                 );
             }
-            (said, _) => panic!("{of} {message}: {said:?}"),
+            (checked, _) => panic!("{of} {message}: {checked:?}"),
         }
     }
 }
@@ -194,9 +194,9 @@ fn what_has_no_end_of_its_own_needs_one() {
         ),
     ] {
         match (rule(written.clone()).check("/a", &shape(of), &message), expected) {
-            (Ok(said), Ok(end)) => assert_eq!(said.end, end, "{of} {written}"),
+            (Ok(checked), Ok(end)) => assert_eq!(checked.end, end, "{of} {written}"),
             (Err(error), Err(expected)) => assert!(error.message().contains(expected), "{error}"),
-            (said, _) => panic!("{of} {written}: {said:?}"),
+            (checked, _) => panic!("{of} {written}: {checked:?}"),
         }
     }
 }
@@ -207,12 +207,15 @@ fn a_header_without_a_time_gets_that_of_now() {
     let given = json!({"header": {"frame_id": "base", "stamp": {"sec": 5}}});
     assert_eq!(stamp(&stamped, &given), given);
     for message in [json!({}), json!({"header": {"frame_id": "base"}})] {
-        let said = stamp(&stamped, &message);
+        let stamped_message = stamp(&stamped, &message);
         assert!(
-            said["header"]["stamp"]["sec"].as_u64().unwrap() > 1_700_000_000,
-            "{said}"
+            stamped_message["header"]["stamp"]["sec"].as_u64().unwrap() > 1_700_000_000,
+            "{stamped_message}"
         );
-        assert_eq!(said["header"]["frame_id"], message["header"]["frame_id"]);
+        assert_eq!(
+            stamped_message["header"]["frame_id"],
+            message["header"]["frame_id"]
+        );
     }
     assert_eq!(stamp(&shape("geometry_msgs/msg/Twist"), &json!({})), json!({}));
 }

@@ -51,16 +51,16 @@ pub(crate) async fn image(context: Context<Ros>, args: ImageArgs) -> Result<Imag
         messages: 1,
         ..Bounds::default()
     };
-    let mut heard = graph.subscribe(&topic, None, bounds, WAIT).await?;
-    let of = heard.type_name().to_string();
+    let mut subscription = graph.subscribe(&topic, None, bounds, WAIT).await?;
+    let of = subscription.type_name().to_string();
     if !TYPES.contains(&of.as_str()) {
         return Err(ToolError::bad_args(format!(
             "{topic} is {of}, expected {}: ros_read reads it",
             TYPES.join(" or ")
         )));
     }
-    let message = heard.newest(WAIT).await?;
-    drop(heard);
+    let message = subscription.newest(WAIT).await?;
+    drop(subscription);
     let (age_s, frame) = (
         message.age.as_secs_f64(),
         message.value["header"]["frame_id"]

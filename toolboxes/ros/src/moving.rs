@@ -31,12 +31,12 @@ impl End {
     fn begin(self, host: &Host) -> Result<(), GraphError> {
         match self {
             Self::Say(publisher, message) => {
-                let said = publisher.publish(&message);
+                let published = publisher.publish(&message);
                 host.spawn(async move { say(publisher.as_ref(), &message, TIMES - 1).await });
                 // Nothing that is not there any more moves.
-                match said {
+                match published {
                     Err(GraphError::Unheard { .. } | GraphError::Closed) => Ok(()),
-                    said => said,
+                    published => published,
                 }
             }
             Self::Cancel(goal) => {
@@ -135,9 +135,9 @@ impl HeldMotion {
         match self.moving.remove(self.number) {
             None => Ok(()),
             Some(End::Say(publisher, message)) => {
-                let said = publisher.publish(&message);
+                let published = publisher.publish(&message);
                 say(publisher.as_ref(), &message, TIMES - 1).await;
-                said
+                published
             }
             Some(End::Cancel(goal)) => goal.cancel(GOAL_ENDS).await.map(drop),
         }

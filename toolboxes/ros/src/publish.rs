@@ -68,8 +68,10 @@ pub(crate) async fn publish(context: Context<Ros>, args: PublishArgs) -> Result<
         None => heard_as(graph.as_ref(), &topic).await?,
     };
     let shape = shape(graph.as_ref(), &of).await?;
-    let said = rule.check(&topic, &shape, &Value::Object(args.message))?;
-    let seconds = args.seconds.unwrap_or(if said.end.is_some() { 1.0 } else { 0.0 });
+    let checked = rule.check(&topic, &shape, &Value::Object(args.message))?;
+    let seconds = args
+        .seconds
+        .unwrap_or(if checked.end.is_some() { 1.0 } else { 0.0 });
     if !(0.0..=rule.seconds).contains(&seconds) {
         let most = rule.seconds;
         return Err(ToolError::bad_args(format!(
@@ -78,13 +80,13 @@ pub(crate) async fn publish(context: Context<Ros>, args: PublishArgs) -> Result<
     }
     let publisher = toolbox.channels.open(graph.as_ref(), &topic, &of).await?;
     // From here on a halt says the end, and so does the drop of this call.
-    let held = said.end.as_ref().map(|end| {
+    let held = checked.end.as_ref().map(|end| {
         let end = End::Say(Arc::clone(&publisher), stamp(&shape, end));
         toolbox.moving.hold(context.host(), &topic, end)
     });
     let (start, mut published) = (Instant::now(), 0);
     // What is said once and has an end is ended after one period.
-    let least = if said.end.is_some() {
+    let least = if checked.end.is_some() {
         PERIOD
     } else {
         Duration::ZERO
@@ -93,7 +95,7 @@ pub(crate) async fn publish(context: Context<Ros>, args: PublishArgs) -> Result<
     let cancelled = context.cancelled();
     ovos_toolbox_sdk::tokio::pin!(cancelled);
     let outcome = loop {
-        let message = stamp(&shape, &said.message);
+        let message = stamp(&shape, &checked.message);
         match context.command(|| publisher.publish(&message)) {
             Ok(Ok(())) => published += 1,
             Ok(Err(error)) => break Err(error.into()),
@@ -125,7 +127,7 @@ pub(crate) async fn publish(context: Context<Ros>, args: PublishArgs) -> Result<
         topic,
         of: of.to_string(),
         published,
-        end: said
+        end: checked
             .end
             .map(|end| if end == json!({}) { json!("zero") } else { end }),
     })

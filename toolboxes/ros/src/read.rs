@@ -90,16 +90,16 @@ pub(crate) async fn read(context: Context<Ros>, args: ReadArgs) -> Result<ReadOu
         messages: count,
         bytes: BYTES,
     };
-    let mut heard = graph.subscribe(&topic, of.as_ref(), bounds, WAIT).await?;
+    let mut subscription = graph.subscribe(&topic, of.as_ref(), bounds, WAIT).await?;
     let mut messages: Vec<Message> = Vec::new();
     if seconds > 0.0 {
         // Nothing is decoded meanwhile: what is too much goes as it came.
         sleep(Duration::from_secs_f64(seconds)).await;
     } else {
-        messages.push(heard.next(WAIT).await?);
+        messages.push(subscription.next(WAIT).await?);
     }
     while messages.len() < count {
-        match heard.next(Duration::ZERO).await {
+        match subscription.next(Duration::ZERO).await {
             Ok(message) => messages.push(message),
             Err(GraphError::Silent { .. }) => break,
             // What came before a publisher left is shown.
@@ -111,7 +111,7 @@ pub(crate) async fn read(context: Context<Ros>, args: ReadArgs) -> Result<ReadOu
         let waited = Duration::from_secs_f64(seconds);
         return Err(GraphError::Silent { topic, waited }.into());
     }
-    let received = heard.received();
+    let received = subscription.received();
     let chosen = messages
         .iter()
         .map(|message| Ok((message.age.as_secs_f64(), chosen(&message.value, &args.fields)?)))
@@ -119,7 +119,7 @@ pub(crate) async fn read(context: Context<Ros>, args: ReadArgs) -> Result<ReadOu
     let (shown, note) = within(&chosen);
     Ok(ReadOutput {
         topic,
-        of: heard.type_name().to_string(),
+        of: subscription.type_name().to_string(),
         messages: shown,
         received,
         rate_hz: (seconds > 0.0)

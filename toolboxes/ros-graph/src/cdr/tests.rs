@@ -63,7 +63,7 @@ fn what_is_not_given_is_the_default_or_zero() {
 #[test]
 fn a_value_that_does_not_fit_is_refused_by_its_place() {
     let shape = shape(EVERYTHING);
-    for (value, said) in [
+    for (value, expected) in [
         (
             json!({"nose": 1}),
             "a_msgs/msg/A: a_msgs/msg/A has no field `nose`; it has truth, raw",
@@ -99,9 +99,9 @@ fn a_value_that_does_not_fit_is_refused_by_its_place() {
         (json!([]), "a_msgs/msg/A: expected an object"),
     ] {
         let error = Cdr::default().encode(&shape, &value).unwrap_err().to_string();
-        let said = said.replace("1e39", "1000000000000000000000000000000000000000");
+        let expected = expected.replace("1e39", "1000000000000000000000000000000000000000");
         assert!(
-            error.starts_with(&said) || error.contains(&said),
+            error.starts_with(&expected) || error.contains(&expected),
             "{value}: {error}"
         );
     }

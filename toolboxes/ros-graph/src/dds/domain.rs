@@ -292,8 +292,8 @@ impl Dds {
                 limit: CLIENTS,
             });
         }
-        let heard = Arc::clone(&client);
-        let deliver = move |raw, identity| heard.heard(raw, identity);
+        let receiver = Arc::clone(&client);
+        let deliver = move |raw, identity| receiver.deliver(raw, identity);
         participant.read(
             &topics[1],
             &dds_type(&response),

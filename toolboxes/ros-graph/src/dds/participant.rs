@@ -172,8 +172,8 @@ impl Participant {
                     }
                 }
             };
-            let heard = end.run_until_cancelled_owned(listen);
-            vital(lost, heard.map(move |_| node.gone(guid))).boxed_local()
+            let listening = end.run_until_cancelled_owned(listen);
+            vital(lost, listening.map(move |_| node.gone(guid))).boxed_local()
         };
         self.tasks
             .try_send(Box::new(task))

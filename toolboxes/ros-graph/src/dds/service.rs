@@ -172,7 +172,7 @@ impl Client {
     }
 
     /// A reply that was heard, with the identity of what it answers; those of other clients are heard as well.
-    pub(super) fn heard(&self, mut raw: Raw, identity: Option<SampleIdentity>) {
+    pub(super) fn deliver(&self, mut raw: Raw, identity: Option<SampleIdentity>) {
         let mut open = self.lock();
         if let Some(waiting) = identity.and_then(|identity| open.waiting.remove(&Key::Sample(identity))) {
             drop(open);

@@ -130,17 +130,17 @@ impl Link {
     /// Hands what comes on a topic to `deliver` for as long as that lives. Returns whether it is the first.
     pub(super) fn hear(&self, topic: &str, deliver: &Arc<Deliver>) -> bool {
         let mut entries = lock(&self.entries);
-        let heard = entries.topics.entry(topic.to_owned()).or_default();
-        heard.retain(|deliver| deliver.strong_count() > 0);
-        heard.push(Arc::downgrade(deliver));
-        heard.len() == 1
+        let readers = entries.topics.entry(topic.to_owned()).or_default();
+        readers.retain(|deliver| deliver.strong_count() > 0);
+        readers.push(Arc::downgrade(deliver));
+        readers.len() == 1
     }
 
     /// Whether nothing hears the topic any more.
     pub(super) fn is_unheard(&self, topic: &str) -> bool {
         let entries = lock(&self.entries);
-        let heard = entries.topics.get(topic);
-        heard.is_none_or(|heard| heard.iter().all(|deliver| deliver.strong_count() == 0))
+        let readers = entries.topics.get(topic);
+        readers.is_none_or(|readers| readers.iter().all(|deliver| deliver.strong_count() == 0))
     }
 
     /// Sends a message with an id of its own, and waits for the message that has the same.
@@ -185,7 +185,7 @@ impl Link {
         name: &str,
         mut message: Value,
     ) -> Result<(String, mpsc::UnboundedReceiver<Value>), GraphError> {
-        let (sender, said) = mpsc::unbounded_channel();
+        let (sender, messages) = mpsc::unbounded_channel();
         let mut entries = lock(&self.entries);
         entries.goals.retain(|_, goal| !goal.is_closed());
         if entries.goals.len() >= OPEN {
@@ -200,7 +200,7 @@ impl Link {
         drop(entries);
         message["id"] = json!(id);
         self.send(name, message)?;
-        Ok((id, said))
+        Ok((id, messages))
     }
 }
 
@@ -267,12 +267,12 @@ async fn serve(
         }
     }
     let mut ping = tokio::time::interval(PING);
-    let mut heard = tokio::time::Instant::now();
+    let mut last_message = tokio::time::Instant::now();
     loop {
         let sent = tokio::select! {
-            came = socket.next() => match came {
+            message = socket.next() => match message {
                 Some(Ok(message)) => {
-                    heard = tokio::time::Instant::now();
+                    last_message = tokio::time::Instant::now();
                     if let Message::Text(text) = message {
                         take(entries, &text);
                     }
@@ -285,7 +285,7 @@ async fn serve(
                 Some(message) => Message::text(message.to_string()),
                 None => return "the graph was left".to_owned(),
             },
-            _ = ping.tick() => match heard.elapsed() {
+            _ = ping.tick() => match last_message.elapsed() {
                 quiet if quiet > SILENCE => return format!("nothing came for {quiet:?}"),
                 _ => Message::Ping(Vec::new().into()),
             },
@@ -308,9 +308,9 @@ fn take(entries: &Mutex<Entries>, text: &str) {
     match message["op"].as_str().unwrap_or_default() {
         "publish" => {
             let topic = message["topic"].as_str().unwrap_or_default().to_owned();
-            let heard = lock(entries).topics.get(&topic).cloned().unwrap_or_default();
+            let readers = lock(entries).topics.get(&topic).cloned().unwrap_or_default();
             let value = message["msg"].take();
-            for deliver in heard.iter().filter_map(Weak::upgrade) {
+            for deliver in readers.iter().filter_map(Weak::upgrade) {
                 deliver(value.clone(), text.len());
             }
         }

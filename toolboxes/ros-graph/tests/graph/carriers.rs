@@ -124,7 +124,7 @@ async fn a_goal_is_followed_to_its_end_cancelled_or_refused() {
         let end = cancelled.cancel(Duration::from_secs(2)).await.unwrap();
         assert_eq!(end.status, GoalStatus::Canceled, "{name}");
         println!("{name}: cancelled after {:?}", start.elapsed());
-        scene.heard("canceled", &Value::Null);
+        scene.line("canceled", &Value::Null);
         // What has ended is cancelled at once.
         let again = cancelled.cancel(PATIENCE).await.unwrap();
         assert_eq!(again.status, GoalStatus::Canceled, "{name}");
@@ -136,8 +136,8 @@ async fn a_goal_is_followed_to_its_end_cancelled_or_refused() {
             let end = goal.end(PATIENCE).await.unwrap().unwrap();
             assert_eq!(end.status, GoalStatus::Canceled, "{name}");
         }
-        let said = send(refused).await.map(drop).unwrap_err();
-        assert!(matches!(said, GraphError::Refused { .. }), "{name}: {said}");
+        let error = send(refused).await.map(drop).unwrap_err();
+        assert!(matches!(error, GraphError::Refused { .. }), "{name}: {error}");
         let absent = scene.graph.send_goal("/dock", &json!({}), SHORT).await;
         let absent = absent.map(drop).unwrap_err();
         let is_absent = matches!(absent, GraphError::Absent { what: "action", .. });

@@ -34,9 +34,13 @@ async fn what_the_base_says_is_read_with_its_type() {
         .subscribe("battery_state", None, Bounds::default(), PATIENCE)
         .await
         .unwrap();
-    let said = battery.newest(PATIENCE).await.unwrap().value;
+    let message = battery.newest(PATIENCE).await.unwrap().value;
     assert_eq!(
-        (&said["percentage"], &said["temperature"], &said["voltage"]),
+        (
+            &message["percentage"],
+            &message["temperature"],
+            &message["voltage"]
+        ),
         (&json!(0.5), &json!("NaN"), &json!(12.1))
     );
     let mut scan = graph
@@ -113,7 +117,7 @@ async fn a_velocity_of_another_type_or_without_a_listener_is_never_sent() {
             let sent = publisher.publish(&value);
             assert_eq!(sent.is_ok(), heard, "{kind} {of}: {sent:?}");
             if heard {
-                scene.heard(key, &json!(0.25));
+                scene.line(key, &json!(0.25));
                 let wrong = publisher.publish(&json!({"speed": 1})).unwrap_err();
                 assert!(wrong.to_string().contains("has no field `speed`"), "{wrong}");
             } else {
@@ -289,7 +293,7 @@ async fn nothing_is_lost_where_a_peer_is_late() {
                     let velocity = graph.publisher("/cmd_vel", &twist).await.unwrap();
                     velocity.ready(PATIENCE).await.unwrap();
                     velocity.publish(&json!({"linear": {"x": 0.25}})).unwrap();
-                    scene.heard("twist", &json!(0.25));
+                    scene.line("twist", &json!(0.25));
                 }
             }
         };

@@ -86,7 +86,7 @@ fn scene(peer: Peer, domain: u16, library: Library) -> Scene {
 
 impl<G> Scene<G> {
     /// The first line of the peer that has the key, and where it says `value`.
-    pub(crate) fn heard(&self, key: &str, value: &Value) -> Value {
+    pub(crate) fn line(&self, key: &str, value: &Value) -> Value {
         self.peer.wait(&format!("{key} {value}"), |lines| {
             let frames = lines
                 .iter()

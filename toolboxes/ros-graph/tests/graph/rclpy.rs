@@ -14,9 +14,9 @@ async fn a_node_is_read_commanded_and_called() {
         .subscribe("/odom", None, Bounds::default(), PATIENCE)
         .await
         .unwrap();
-    let said = odometry.next(PATIENCE).await.unwrap().value;
+    let message = odometry.next(PATIENCE).await.unwrap().value;
     assert_eq!(
-        (&said["header"]["frame_id"], &said["pose"]["covariance"][35]),
+        (&message["header"]["frame_id"], &message["pose"]["covariance"][35]),
         (&json!("odom"), &json!("Infinity"))
     );
     // What was said before it was asked for.
@@ -35,7 +35,7 @@ async fn a_node_is_read_commanded_and_called() {
         .unwrap();
     velocity.ready(PATIENCE).await.unwrap();
     velocity.publish(&json!({"linear": {"x": 0.25}})).unwrap();
-    scene.heard("cmd_vel", &json!(0.25));
+    scene.line("cmd_vel", &json!(0.25));
 
     let parameters = graph
         .call(
@@ -63,15 +63,15 @@ async fn a_type_that_is_not_known_is_described_by_the_node() {
         .subscribe("/wide", None, Bounds::default(), PATIENCE)
         .await
         .unwrap();
-    let said = wide.next(PATIENCE).await.unwrap().value;
-    assert_eq!(said["wstring_value"], "wide ä€😀");
+    let message = wide.next(PATIENCE).await.unwrap().value;
+    assert_eq!(message["wstring_value"], "wide ä€😀");
     let back = graph
         .publisher("/wide_back", &name("test_msgs/msg/WStrings"))
         .await
         .unwrap();
     back.ready(PATIENCE).await.unwrap();
     back.publish(&json!({"wstring_value": "zurück 😀"})).unwrap();
-    scene.heard("wide", &json!("zurück 😀"));
+    scene.line("wide", &json!("zurück 😀"));
     // What no node describes is said.
     let error = graph.definitions(&name("own_msgs/msg/Odd")).await.unwrap_err();
     assert!(error.to_string().contains("own_msgs/msg/Odd"), "{error}");

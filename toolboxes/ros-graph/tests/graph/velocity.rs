@@ -31,9 +31,9 @@ async fn a_velocity_is_of_the_type_that_the_base_hears() {
         let velocity = Velocity::open(&scene.graph, config, PATIENCE).await.unwrap();
         assert_eq!(velocity.is_stamped(), key == "stamped");
         velocity.say(AHEAD).unwrap();
-        scene.heard(key, &json!(0.2));
+        scene.line(key, &json!(0.2));
         velocity.say(Speed::default()).unwrap();
-        scene.heard(key, &json!(0.0));
+        scene.line(key, &json!(0.0));
     }
 }
 
@@ -50,7 +50,7 @@ async fn zero_is_said_in_every_type_that_is_heard() {
             .await
             .unwrap();
         for key in keys {
-            scene.heard(key, &json!(0.0));
+            scene.line(key, &json!(0.0));
         }
     }
 }
@@ -67,11 +67,11 @@ async fn a_base_that_does_not_hear_is_not_commanded() {
             .map(drop);
         let shouted = Velocity::shout_zero(&scene.graph, &config, SHORT).await;
         for error in [opened.unwrap_err(), shouted.unwrap_err()] {
-            let said = match of_other_type {
+            let is_told = match of_other_type {
                 true => matches!(error, GraphError::OtherType { .. }),
                 false => matches!(error, GraphError::Unheard { .. }),
             };
-            assert!(said, "{kind}: {error}");
+            assert!(is_told, "{kind}: {error}");
         }
     }
 }

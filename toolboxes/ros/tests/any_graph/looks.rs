@@ -253,10 +253,10 @@ fn a_fast_topic_takes_no_memory() {
     read();
     let (before, mut received, mut rate) = (memory(), 0, 0.0_f64);
     while received < 40_000 {
-        let said = read();
-        assert_eq!(said["messages"].as_array().unwrap().len(), 20);
-        received += said["received"].as_u64().unwrap();
-        rate = rate.max(said["rate_hz"].as_f64().unwrap());
+        let answer = read();
+        assert_eq!(answer["messages"].as_array().unwrap().len(), 20);
+        received += answer["received"].as_u64().unwrap();
+        rate = rate.max(answer["rate_hz"].as_f64().unwrap());
     }
     let grown = memory().saturating_sub(before);
     println!("{received} messages, {rate} a second at most: {grown} KiB more than before");

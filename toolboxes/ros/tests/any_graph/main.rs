@@ -116,7 +116,7 @@ impl Scene {
     }
 
     /// What the peer said under a key, in order.
-    pub(crate) fn said(&self, key: &str) -> Vec<Value> {
+    pub(crate) fn values(&self, key: &str) -> Vec<Value> {
         let lines = self.peer.lines();
         let frames = lines
             .iter()
@@ -129,8 +129,8 @@ impl Scene {
     /// Waits until the peer has said what `seen` looks for under a key.
     pub(crate) fn until(&self, key: &str, seen: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         self.peer.wait(key, |_| {
-            let said = self.said(key);
-            seen(&said).then_some(said)
+            let values = self.values(key);
+            seen(&values).then_some(values)
         })
     }
 }

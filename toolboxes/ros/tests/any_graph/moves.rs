@@ -63,22 +63,22 @@ fn what_is_not_allowed_is_refused_before_anything_is_joined() {
 fn a_velocity_is_said_for_its_time_and_ends_with_zero() {
     for scene in both() {
         let key = heard_key(&scene);
-        let said = scene
+        let answer = scene
             .call(
                 "ros_publish",
                 json!({"topic": "cmd_vel", "message": {"linear": {"x": 0.2}}, "seconds": 1}),
             )
             .unwrap();
         assert_eq!(
-            (&said["end"], &said["type"]),
+            (&answer["end"], &answer["type"]),
             (&json!("zero"), &json!("geometry_msgs/msg/Twist"))
         );
-        let heard = scene.until(key, |heard| heard.last().is_some_and(|last| *last == 0.0));
+        let values = scene.until(key, |values| values.last().is_some_and(|last| *last == 0.0));
         assert!(
-            heard[0] == 0.2 && heard.iter().filter(|said| **said == 0.2).count() >= 3,
-            "{heard:?}"
+            values[0] == 0.2 && values.iter().filter(|value| **value == 0.2).count() >= 3,
+            "{values:?}"
         );
-        let before = scene.said(key).len();
+        let before = scene.values(key).len();
         for (args, expected) in [
             (
                 json!({"message": {"linear": {"x": 0.3}}}),
@@ -104,9 +104,9 @@ fn a_velocity_is_said_for_its_time_and_ends_with_zero() {
             let error = scene.call("ros_publish", args).unwrap_err();
             assert!(error.message.contains(expected), "{expected}: {error}");
         }
-        let later: Vec<Value> = scene.said(key).split_off(before);
+        let later: Vec<Value> = scene.values(key).split_off(before);
         assert!(
-            later.iter().all(|said| *said == 0.0),
+            later.iter().all(|value| *value == 0.0),
             "nothing but zeros: {later:?}"
         );
     }
@@ -117,7 +117,7 @@ fn driving(scene: &Scene) -> Run<'_> {
     let args = json!({"topic": "/cmd_vel", "message": {"linear": {"x": 0.2}}, "seconds": 30});
     let action: Action = scene.action("ros_publish", args).unwrap().unwrap();
     let run = scene.ros.start_action("ros_publish", action, json!({})).unwrap();
-    scene.until(heard_key(scene), |heard| heard.contains(&json!(0.2)));
+    scene.until(heard_key(scene), |values| values.contains(&json!(0.2)));
     run
 }
 
@@ -166,8 +166,8 @@ fn a_halt_of_something_else_lets_it_go_on() {
     let Some(scene) = cyclone("twist", "") else { return };
     let run = driving(&scene);
     scene.ros.halt(&["navigate_to_pose"], false).unwrap();
-    assert!(!scene.said("twist").contains(&json!(0.0)));
-    let before = scene.said("twist").len();
+    assert!(!scene.values("twist").contains(&json!(0.0)));
+    let before = scene.values("twist").len();
     scene.until("twist", |heard| heard.len() > before + 3);
     run.cancel();
     assert!(run.wait().result().is_err());
@@ -178,15 +178,15 @@ fn a_message_without_a_velocity_ends_as_its_owner_says() {
     let Some(scene) = cyclone("twist", "busy") else {
         return;
     };
-    let said = scene
+    let answer = scene
         .call(
             "ros_publish",
             json!({"topic": "/level", "message": {"data": 1.5}, "seconds": 0.5}),
         )
         .unwrap();
-    assert_eq!(said["end"], json!({"data": 0.0}));
-    let heard = scene.until("level", |heard| heard.last().is_some_and(|last| *last == 0.0));
-    assert_eq!(heard[0], 1.5);
+    assert_eq!(answer["end"], json!({"data": 0.0}));
+    let values = scene.until("level", |values| values.last().is_some_and(|last| *last == 0.0));
+    assert_eq!(values[0], 1.5);
     let error = scene
         .call(
             "ros_publish",
@@ -241,8 +241,8 @@ fn a_goal_is_followed_refused_or_cancelled() {
         let error = scene.call("ros_goal", ahead(5000.0)).unwrap_err();
         assert!(error.message.contains("refused"), "{error}");
         for what in ["cancel", "halt", "stop"] {
-            let before = scene.said("canceled").len();
-            let goals = scene.said("goal").len();
+            let before = scene.values("canceled").len();
+            let goals = scene.values("goal").len();
             let action = scene.action("ros_goal", ahead(500.0)).unwrap().unwrap();
             let run = scene.ros.start_action("ros_goal", action, json!({})).unwrap();
             scene.until("goal", |said| said.len() > goals);
@@ -255,11 +255,11 @@ fn a_goal_is_followed_refused_or_cancelled() {
             scene.until("canceled", |said| said.len() > before);
         }
         // As after a SIGKILL.
-        let goals = scene.said("goal").len();
+        let goals = scene.values("goal").len();
         let action = scene.action("ros_goal", ahead(500.0)).unwrap().unwrap();
         let run = scene.ros.start_action("ros_goal", action, json!({})).unwrap();
         scene.until("goal", |said| said.len() > goals);
-        let before = scene.said("canceled").len();
+        let before = scene.values("canceled").len();
         scene.ros.safe_stop(scene.config.clone()).unwrap();
         scene.until("canceled", |said| said.len() > before);
         assert_eq!(run.wait().result().unwrap()["status"], "canceled");

@@ -215,7 +215,7 @@ impl BaseLink {
     /// Nothing listens, or it listens to another type.
     fn heard(kept: &Kept) -> Result<Arc<Channel>, GraphError> {
         let channel = now(kept)?;
-        channel.heard()?;
+        channel.check_listener()?;
         Ok(channel)
     }
 
