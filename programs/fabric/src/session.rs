@@ -119,7 +119,7 @@ fn common(folder: &Folder) -> Value {
                 "lease": 1000, "keep_alive": 4,
                 "queue": {
                     // A word that goes ahead of everything takes a place of its own, and one that finds none within 1 ms is lost. With the
-                    // 2 places of Zenoh a stop was lost behind signs of life whenever the thread that writes had to wait for a processor.
+                    // 2 places of Zenoh signs of life can fill them while the thread that writes waits for a processor.
                     "size": { "real_time": QUEUE, "data": QUEUE },
                     "congestion_control": { "block": { "wait_before_close": 500_000 } },
                 },

@@ -257,6 +257,10 @@ impl Shared {
         };
         let on_answer = move |answer: Option<Answer<StopDone>>| match answer {
             Some(Answer::Ok(done)) => {
+                // Each time that it was sent has an answer. A late one must not stop again what was resumed since.
+                let Some(waiting) = this.stops.lock().answered(&id) else {
+                    return;
+                };
                 this.view.lock().stopped(&done, &reason);
                 let result = match done.unreached {
                     None => Ok(()),
@@ -265,7 +269,7 @@ impl Shared {
                         Err(Failure::new(FailureKind::ToolboxError, text).into())
                     }
                 };
-                tell(this.stops.lock().answered(&id), &result);
+                tell(waiting, &result);
             }
             Some(refused) => {
                 // Sent again: the host may let this machine in later, and a stop is not given up.

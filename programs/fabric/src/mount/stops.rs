@@ -77,17 +77,10 @@ impl Stops {
         self.pending.as_ref().map(|pending| pending.stop.clone())
     }
 
-    /// The host has answered this stop; returns those who wait for that.
-    pub(super) fn answered(&mut self, id: &str) -> Vec<Reply<()>> {
-        if self.pending.as_ref().is_none_or(|pending| pending.stop.id != id) {
-            return Vec::new();
-        }
-        let waiting = self.pending.take().map(|pending| pending.waiting);
-        waiting
-            .unwrap_or_default()
-            .into_iter()
-            .map(|(_, reply)| reply)
-            .collect()
+    /// The host has answered this stop; returns those who wait for that. `None` if it is not on its way any more.
+    pub(super) fn answered(&mut self, id: &str) -> Option<Vec<Reply<()>>> {
+        let pending = self.pending.take_if(|pending| pending.stop.id == id)?;
+        Some(pending.waiting.into_iter().map(|(_, reply)| reply).collect())
     }
 
     /// Those who have waited long enough. The stop stays on its way.
@@ -150,7 +143,7 @@ mod tests {
                 "it joins the first"
             );
         }
-        assert!(stops.answered(&echo.id).is_empty());
+        assert!(stops.answered(&echo.id).is_none());
         assert!(stops.overdue(now).is_empty());
         tell(stops.overdue(now + NOT_REACHED), &Ok(()));
         assert_eq!(answers.load(Ordering::SeqCst), 2);
@@ -162,10 +155,11 @@ mod tests {
             assert_eq!(stops.take_again(at - Duration::from_millis(1)), None);
             assert_eq!(stops.take_again(at).as_ref(), Some(&stop));
         }
-        assert!(stops.answered("another").is_empty());
-        tell(stops.answered(&stop.id), &Ok(()));
+        assert!(stops.answered("another").is_none());
+        tell(stops.answered(&stop.id).expect("it is on its way"), &Ok(()));
         assert_eq!(answers.load(Ordering::SeqCst), 4);
         assert_eq!(stops.unanswered(), None);
+        assert!(stops.answered(&stop.id).is_none(), "it was answered");
         assert_ne!(stops.take(reply(), None, now), stop);
     }
 }
