@@ -13,10 +13,9 @@ OVOS_TOOLS_SKIPPED=$(mktemp)
 export OVOS_TOOLS_SKIPPED
 trap 'rm -f "$OVOS_TOOLS_SKIPPED"' EXIT
 
-# Most tests wait for timers more than they compute. With three for each processor, toolboxes miss their beats now and then and are
-# killed for it.
-: "${NEXTEST_TEST_THREADS:=$(($(nproc) * 2))}"
-export NEXTEST_TEST_THREADS
+# .config/nextest.toml says how many parts of a processor each test takes.
+: "${NEXTEST_PROFILE:=suite}" "${NEXTEST_TEST_THREADS:=$(($(nproc) * 4))}"
+export NEXTEST_PROFILE NEXTEST_TEST_THREADS
 
 if [ ! -e .venv/.ready ]; then export OVOS_TOOLS_SKIP_PYTHON=1; fi
 

@@ -10,7 +10,7 @@ use ovos_toolbox_wire::{Effect, Start};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::support::fixture::{FixtureFolder, Recorder, action, all, opening, process_of, within};
+use crate::support::fixture::{DEADLINE, FixtureFolder, Recorder, action, all, opening, process_of, within};
 
 /// From the moment something breaks until the machine is told to stop.
 const AT_REST: Duration = Duration::from_secs(1);
@@ -87,7 +87,12 @@ async fn however_a_process_dies_in_motion_its_machine_is_stopped() {
         let moving = toolbox.start(RunId(1), motion("wait", 0), None);
         seen.wait_for("moving", 1).await;
         let lines = random.usize(1..20);
+        let end = Instant::now() + DEADLINE;
         while motor.commands().len() < lines {
+            assert!(
+                Instant::now() < end,
+                "{what:?} in round {round}: it does not move on"
+            );
             std::thread::park_timeout(Duration::from_millis(1));
         }
         let since = Instant::now();
