@@ -33,7 +33,7 @@ impl CameraTable {
                     .to_owned(),
             ),
             (None, Some(file), None) if file.is_absolute() => Ok(()),
-            (None, Some(file), None) => Err(format!(".file: {} is no absolute path", file.display())),
+            (None, Some(file), None) => Err(format!(".file: {} is not an absolute path", file.display())),
             (None, None, Some(device)) => video::check(device),
             _ => Err(": expected one of topic, file and device".to_owned()),
         }

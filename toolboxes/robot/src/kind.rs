@@ -166,7 +166,7 @@ impl RobotKind {
     pub fn driver(&self, changes: &Object, label: &str) -> Result<Box<dyn Driver>, ModelError> {
         let wrong = |message: &str| ModelError::parse(&self.origin, format!("{label}: {}", taught(message)));
         let changes =
-            table(changes).map_err(|key| wrong(&format!("{key}: null is no value; leave the key out")))?;
+            table(changes).map_err(|key| wrong(&format!("{key}: null is not allowed; leave the key out")))?;
         let mut channels = self.channels.clone();
         overlay(&mut channels, changes);
         (self.read)(channels).map_err(|error| {

@@ -283,7 +283,7 @@ impl Places {
 fn read(path: &Path) -> Result<BTreeMap<String, Remembered>, String> {
     let wrong = |why: String| {
         format!(
-            "places {}: {why}; mend the file or remove it, then reload the toolbox",
+            "places {}: {why}; fix the file or remove it, then reload the toolbox",
             path.display()
         )
     };
@@ -296,16 +296,16 @@ fn read(path: &Path) -> Result<BTreeMap<String, Remembered>, String> {
             (None, Some(hand)) => [hand.x, hand.y, hand.z],
             _ => {
                 return Err(wrong(format!(
-                    "{} has neither or both of spot and hand",
+                    "{}: expected either spot or hand",
                     place.name
                 )));
             }
         };
         if !numbers.iter().all(|number| number.is_finite()) {
-            return Err(wrong(format!("{} has a number that is none", place.name)));
+            return Err(wrong(format!("{}: a number is not finite", place.name)));
         }
         if let Some(before) = known.insert(key(&place.name), place) {
-            return Err(wrong(format!("{} is there twice", before.name)));
+            return Err(wrong(format!("{} occurs twice", before.name)));
         }
     }
     Ok(known)

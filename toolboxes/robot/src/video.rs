@@ -40,7 +40,7 @@ pub(crate) fn check(device: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        ".device: {device:?} is no device; expected one such as \"/dev/video0\", or \"test\" for a test picture"
+        ".device: {device:?} is not a device; expected one such as \"/dev/video0\", or \"test\" for a test picture"
     ))
 }
 

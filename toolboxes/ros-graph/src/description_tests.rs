@@ -60,7 +60,7 @@ fn a_description_that_makes_no_sense_is_refused() {
     let field = |of: Value| json!({"type_name": "a/msg/A", "fields": [{"name": "x", "type": of}]});
     for (described, said) in [
         (json!({}), "no type_name"),
-        (json!({"type_name": "../A", "fields": []}), "names no interface"),
+        (json!({"type_name": "../A", "fields": []}), "is not the name of an interface"),
         (json!({"type_name": "a/msg/A"}), "no fields"),
         (
             json!({"type_name": "a/msg/A", "fields": [{"name": "x y"}]}),
@@ -71,7 +71,7 @@ fn a_description_that_makes_no_sense_is_refused() {
         (field(json!({"type_id": 4000})), "number 3856"),
         (
             field(json!({"type_id": 1, "nested_type_name": "x"})),
-            "names no interface",
+            "is not the name of an interface",
         ),
     ] {
         let description = json!({"type_description": described, "referenced_type_descriptions": []});

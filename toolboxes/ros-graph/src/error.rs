@@ -20,7 +20,7 @@ pub enum TypeError {
         text: String,
     },
     /// The name is not one of an interface.
-    #[error("`{0}` names no interface: expected package/msg/Name, package/srv/Name or package/action/Name")]
+    #[error("`{0}` is not the name of an interface: expected package/msg/Name, package/srv/Name or package/action/Name")]
     Name(String),
     /// There is no definition of the type.
     #[error("no definition of {name}{}: put the folder of its package into `interfaces`", needed(.by))]
@@ -121,7 +121,7 @@ pub enum GraphError {
         reason: String,
     },
     /// The name is not one of ROS.
-    #[error("`{0}` is no name of ROS: expected words of letters, digits and underscores with / between them")]
+    #[error("`{0}` is not a ROS name: expected words of letters, digits and underscores with / between them")]
     Name(String),
     /// Nothing in the graph has the name.
     #[error(

@@ -61,7 +61,7 @@ fn what_is_not_listed_is_refused_with_the_key_that_allows_it() {
 #[test]
 fn a_section_that_makes_no_sense_is_refused() {
     for (written, expected) in [
-        (json!({"publish": {"/cmd vel": {}}}), "is no name of ROS"),
+        (json!({"publish": {"/cmd vel": {}}}), "is not a ROS name"),
         (
             json!({"publish": {"/cmd_vel": {"linear": -1.0}}}),
             "ros.allow.publish./cmd_vel.linear is -1, expected 0 to 100",

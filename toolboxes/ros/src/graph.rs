@@ -128,13 +128,13 @@ pub(crate) async fn shape(graph: &dyn Graph, of: &TypeName) -> Result<Arc<Shape>
 /// The type that a caller names; `geometry_msgs/Twist` is a message.
 ///
 /// # Errors
-/// It is no name of a type, or not of this kind.
+/// It is not the name of a type, or not of this kind.
 pub(crate) fn type_name(text: &str, kind: Kind) -> Result<TypeName, ToolError> {
     let of: TypeName = text.trim().parse().map_err(ToolError::bad_args)?;
     match of.kind == kind {
         true => Ok(of),
         false => Err(ToolError::bad_args(format!(
-            "{of} is no type of this: expected PACKAGE/{}/NAME",
+            "{of} is not a type of this kind: expected PACKAGE/{}/NAME",
             kind.folder()
         ))),
     }

@@ -149,7 +149,7 @@ impl Drop for HeldMotion {
         if let Some(end) = self.moving.remove(self.number)
             && let Err(error) = end.begin(&self.host)
         {
-            tracing::warn!(%error, "the last message was not said");
+            tracing::warn!(%error, "the last message was not sent");
         }
     }
 }

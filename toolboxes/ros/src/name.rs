@@ -5,7 +5,7 @@ use ovos_toolbox_sdk::prelude::*;
 /// The name with its leading `/`.
 ///
 /// # Errors
-/// It is no name of ROS, or that of a part of an action, which only `ros_goal` speaks to.
+/// It is not a ROS name, or that of a part of an action, which only `ros_goal` speaks to.
 pub(crate) fn full(name: &str) -> Result<String, ToolError> {
     let name = format!("/{}", name.trim().trim_start_matches('/'));
     let is_word = |word: &str| {
@@ -16,7 +16,7 @@ pub(crate) fn full(name: &str) -> Result<String, ToolError> {
     };
     if name.len() > 255 || !name[1..].split('/').all(is_word) {
         return Err(ToolError::bad_args(format!(
-            "`{}` is no name of ROS: expected words of letters, digits and underscores with / between them",
+            "`{}` is not a ROS name: expected words of letters, digits and underscores with / between them",
             name.chars().take(80).collect::<String>()
         )));
     }

@@ -122,7 +122,7 @@ pub(crate) async fn publish(context: Context<Ros>, args: PublishArgs) -> Result<
         None => Ok(()),
     };
     outcome?;
-    ended.map_err(|error| ToolError::msg(format!("the last message on {topic} was not said: {error}")))?;
+    ended.map_err(|error| ToolError::msg(format!("the last message on {topic} was not sent: {error}")))?;
     Ok(PublishOutput {
         topic,
         of: of.to_string(),

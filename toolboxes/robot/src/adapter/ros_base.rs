@@ -67,7 +67,7 @@ impl RosBase {
                 self.remote.there(control).await?;
                 Ok(ActionOutput::said(match action.subsystem.is_arm() {
                     true => "the arm tells where its joints are; nothing was moved",
-                    false => "the robot hears commands; nothing was moved",
+                    false => "the robot receives commands; nothing was moved",
                 }))
             }
             (_, Step::Stop {}) => {
@@ -116,7 +116,7 @@ impl RosBase {
             .pursue((&navigate.action, Subsystem::Base), goal, far, control)
             .await?;
         self.reached(&navigate.action, &end)?;
-        let output = ActionOutput::said("it is there").with("goal", spot.shown());
+        let output = ActionOutput::said("the robot reached the place").with("goal", spot.shown());
         Ok(match self.fix() {
             Some(fix) => output.with("position", fix.spot.shown()),
             None => output,
@@ -226,7 +226,7 @@ impl RosBase {
             }
             Reading::Joints => {
                 let (old, joints) = link.told.joints.all().ok_or_else(|| nothing(config.joints()))?;
-                Ok(ActionOutput::said("its joints")
+                Ok(ActionOutput::said("the joint positions were read")
                     .with("positions", joints)
                     .with("age_s", age(old)))
             }

@@ -284,7 +284,7 @@ impl StandIn {
                     (body.from.x, body.from.y) = (to.x, to.y);
                     body.from.heading = to.heading.to_radians();
                 })?;
-                return Ok(ActionOutput::said("it is there").with("goal", to.shown()));
+                return Ok(ActionOutput::said("the robot reached the place").with("goal", to.shown()));
             }
             Some(Motion::Lift(_)) | None => {}
         }
@@ -307,7 +307,7 @@ impl StandIn {
             }
             Step::MotorStatus { .. } => {
                 let positions = self.capabilities.named_positions(on, |part| self.positions(part));
-                let output = ActionOutput::said("its joints").with("positions", positions);
+                let output = ActionOutput::said("the joint positions were read").with("positions", positions);
                 return Ok(self.around.with_odometry(output, on, self.place()));
             }
             _ => return Err(self.lacks(action.step.name().replace('_', " "))),

@@ -483,13 +483,13 @@ fn a_camera_shows_the_file_that_another_program_writes() {
         ),
         (
             "file = \"desk.png\"",
-            "cameras.desk.file: desk.png is no absolute path",
+            "cameras.desk.file: desk.png is not an absolute path",
         ),
         ("", "cameras.desk: expected one of topic, file and device"),
         ("index = 0", "unknown field `index`"),
         (
             "device = \"video0\"",
-            "cameras.desk.device: \"video0\" is no device",
+            "cameras.desk.device: \"video0\" is not a device",
         ),
         (
             "device = \"/dev/video0 ! filesink location=x\"",

@@ -135,7 +135,7 @@ fn a_place_that_cannot_be_reached_says_why() {
                 .invoke(tool, args)
                 .map_or_else(|e| e.to_string(), |done| done["message"].to_string());
             assert!(
-                said.contains("places.json") && said.contains("mend the file"),
+                said.contains("places.json") && said.contains("fix the file"),
                 "{tool}: {said}"
             );
         }

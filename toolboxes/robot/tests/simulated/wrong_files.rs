@@ -354,7 +354,7 @@ fn a_wrong_file_says_what_is_wrong() {
         ),
         (
             json!({"answer_ms": null}),
-            Some("channels: answer_ms: null is no value"),
+            Some("channels: answer_ms: null is not allowed"),
         ),
         (json!({"pots": {}}), Some("did you mean `ports`?")),
         (

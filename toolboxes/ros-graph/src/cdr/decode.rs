@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
             Primitive::Bool => match self.take(1)? {
                 [0] => Value::from(false),
                 [1] => Value::from(true),
-                other => return Err(Fault::new(format!("{} is no truth value", other[0]))),
+                other => return Err(Fault::new(format!("{} is not a bool, expected 0 or 1", other[0]))),
             },
             Primitive::Byte | Primitive::Uint8 => Value::from(self.take(1)?[0]),
             Primitive::Int8 => Value::from(i8::from_le_bytes(self.number()?)),
@@ -154,12 +154,12 @@ impl<'a> Reader<'a> {
             // Some writers have no zero after an empty text.
             [] => bytes,
             [text @ .., 0] => text,
-            _ => return Err(Fault::new("a text without the zero at its end")),
+            _ => return Err(Fault::new("a string that does not end with a zero byte")),
         };
         within(text.len(), limit)?;
         match std::str::from_utf8(text) {
             Ok(text) => Ok(text.to_owned()),
-            Err(_) => Err(Fault::new("a text that is no UTF-8")),
+            Err(_) => Err(Fault::new("a string that is not UTF-8")),
         }
     }
 
@@ -183,8 +183,8 @@ impl<'a> Reader<'a> {
             .chunks_exact(width)
             .map(unit)
             .collect::<Result<Vec<u16>, _>>();
-        let units = units.map_err(|_| Fault::new("a text that is no UTF-16"))?;
-        String::from_utf16(&units).map_err(|_| Fault::new("a text that is no UTF-16"))
+        let units = units.map_err(|_| Fault::new("a string that is not UTF-16"))?;
+        String::from_utf16(&units).map_err(|_| Fault::new("a string that is not UTF-16"))
     }
 }
 

@@ -113,16 +113,16 @@ fn bytes_that_are_of_another_type_are_refused() {
     for (text, bytes, said) in [
         ("uint32 x", &[1, 0, 0][..], "x: 4 bytes are needed, 3 are left"),
         ("uint8 x", &[1, 0, 0, 0, 0], "end: 4 bytes follow the message"),
-        ("bool x", &[2], "x: 2 is no truth value"),
+        ("bool x", &[2], "x: 2 is not a bool, expected 0 or 1"),
         (
             "string x",
             &[3, 0, 0, 0, b'a', b'b', b'c'],
-            "x: a text without the zero",
+            "x: a string that does not end with a zero byte",
         ),
         (
             "string x",
             &[3, 0, 0, 0, 0xFF, 0xFE, 0],
-            "x: a text that is no UTF-8",
+            "x: a string that is not UTF-8",
         ),
         ("string<=1 x", &string, "x: a text of 2, where at most 1"),
         (
@@ -153,12 +153,12 @@ fn bytes_that_are_of_another_type_are_refused() {
         (
             "wstring x",
             &[1, 0, 0, 0, 0, 0, 1, 0],
-            "x: a text that is no UTF-16",
+            "x: a string that is not UTF-16",
         ),
         (
             "wstring x",
             &[1, 0, 0, 0, 0, 0xD8, 0, 0],
-            "x: a text that is no UTF-16",
+            "x: a string that is not UTF-16",
         ),
     ] {
         let error = Cdr::default()

@@ -27,7 +27,7 @@ pub(super) fn definitions(name: &TypeName, typedefs: &Value) -> Result<Vec<Defin
     };
     let typedefs = typedefs
         .as_array()
-        .ok_or_else(|| wrong("no list of types".to_owned()))?;
+        .ok_or_else(|| wrong("`typedefs` is not a list".to_owned()))?;
     if typedefs.is_empty() || typedefs.len() > TYPES {
         return Err(wrong(format!("{} types, expected 1 to {TYPES}", typedefs.len())));
     }

@@ -156,7 +156,7 @@ fn message(text: &str, owner: &TypeName) -> Result<Base, String> {
     let name = match text {
         "Header" => TypeName::new("std_msgs", Kind::Message, "Header"),
         _ if is_word(text) => TypeName::new(&owner.package, Kind::Message, text),
-        _ => text.parse().map_err(|_| format!("`{text}` is no type"))?,
+        _ => text.parse().map_err(|_| format!("`{text}` is not a type"))?,
     };
     Ok(Base::Message(name))
 }

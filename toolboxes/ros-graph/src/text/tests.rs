@@ -61,7 +61,7 @@ fn what_is_not_of_the_language_is_refused_by_its_line() {
         ("int32[0] x", "expected a length from 1"),
         ("int32[99999999999] x", "expected a length from 1"),
         ("int32[ x", "expected ] at the end"),
-        ("a/b/c/d x", "is no type"),
+        ("a/b/c/d x", "is not a type"),
         ("int32[2] x [1]", "1 elements do not fit"),
         ("float64 x\nfloat64 x", "line 2: a second field"),
         ("float64 x\n---\nfloat64 y", "line 2: more parts"),

@@ -35,7 +35,7 @@ fn each_kind_of_entity_is_listed_and_described() {
         }
         for (asked, expected) in [
             ("/nothing", "no topic, service or action /nothing in the graph"),
-            ("a b", "is no name of ROS"),
+            ("a b", "is not a ROS name"),
         ] {
             let error = scene.call("ros_describe", json!({"name": asked})).unwrap_err();
             assert!(error.message.contains(expected), "{name}: {error}");
@@ -96,7 +96,7 @@ fn topics_are_read_once_for_a_time_and_in_part() {
             ),
             (
                 json!({"topic": "/odom", "type": "std_srvs/srv/SetBool"}),
-                "is no type of this",
+                "is not a type of this kind",
             ),
             (json!({"topic": "/nothing"}), "no topic /nothing in the graph"),
             (

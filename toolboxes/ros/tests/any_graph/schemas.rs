@@ -16,7 +16,7 @@ fn committed_tools_are_what_the_toolbox_lists() {
 #[test]
 fn a_section_that_makes_no_sense_is_refused() {
     for (config, expected) in [
-        (json!({"allow": {"publish": {"/a b": {}}}}), "is no name of ROS"),
+        (json!({"allow": {"publish": {"/a b": {}}}}), "is not a ROS name"),
         (json!({"types": ["/nowhere"]}), "/nowhere"),
         (json!({"allow": {"publish": {"/a": {"linaer": 1}}}}), "linaer"),
     ] {
