@@ -122,7 +122,7 @@ async fn wrong_arguments_are_told_before_anything_is_asked() {
             "argument \"5\": expected key=value, or one JSON object",
         ),
         (&["invoke", "add", "a=1", "a=2"], "argument \"a\" is given twice"),
-        (&["plan", "add", "{a}"], "no valid JSON object"),
+        (&["plan", "add", "{a}"], "not a valid JSON object"),
         (&["invoke", "add", "--timeout-ms", "0"], "0 is not in 1.."),
         (&["list", "--bus", "http://x"], "--bus: URL: found \"http://x\""),
         (

@@ -43,7 +43,7 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "long_frame",
         &["hello"],
         Refused(
-            "it sent something that cannot be read: a frame announces 104857600 bytes; at most 1048576 are sent",
+            "it sent something that cannot be read: a frame announces 104857600 bytes; at most 1048576 are allowed",
         ),
     ),
     (

@@ -112,7 +112,9 @@ mod tests {
         check(&[r#"{"a": 1}"#, "b=2"], Err("expected key=value"));
         check(
             &["[1]"],
-            Err("no valid JSON object such as {\"a\": 1}: expected a JSON object; found the text [1]"),
+            Err(
+                "the arguments are not a valid JSON object such as {\"a\": 1}: expected a JSON object; found the text [1]",
+            ),
         );
     }
 }

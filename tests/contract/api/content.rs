@@ -259,7 +259,7 @@ fn what_breaks_a_rule_is_left_out_and_named() {
     let answer = stage.show("path", &json!({"items": vec![image("good.png"); 10]}));
     expect(
         "too many",
-        &json!({"...": 0, "content": vec!["*"; 8], "content_refused": ["~at most 8, and there are 10"]}),
+        &json!({"...": 0, "content": vec!["*"; 8], "content_refused": ["~at most 8 items, and the tool returned 10"]}),
         &answer,
     );
     let answer = stage

@@ -217,7 +217,7 @@ fn a_machine_without_a_browser_is_signed_in_with_a_code() {
         // A secret goes to the issuer that it is for, and to no other that a server names.
         (
             &["--client-id", "x", "--client-secret-env", "SECRET"],
-            &format!("sign in with --issuer http://127.0.0.1:{port}"),
+            &format!("add --issuer http://127.0.0.1:{port}"),
         ),
         (
             &[
