@@ -228,7 +228,7 @@ fn a_machine_without_a_browser_is_signed_in_with_a_code() {
                 "--issuer",
                 "https://other.test",
             ],
-            "another issuer than https://other.test, to which nothing was sent",
+            "another issuer than https://other.test; nothing was sent there",
         ),
         (
             &["--issuer", "https://other.test"],
