@@ -215,16 +215,7 @@ fn obey(servo: &mut Servo, frame: &Frame, now: Instant) -> Option<Vec<u8>> {
 }
 
 fn answer(servo: &Servo, id: u8, parameters: &[u8]) -> Vec<u8> {
-    let mut bytes = frame::encode_status(id, servo.alarms(), parameters);
-    match servo.fault() {
-        Fault::Mute | Fault::Absent => return Vec::new(),
-        Fault::BadChecksum => {
-            if let Some(checksum) = bytes.last_mut() {
-                *checksum ^= 0x55;
-            }
-        }
-        Fault::Noise => drop(bytes.splice(0..0, [0x13, 0x37])),
-        Fault::None | Fault::Error(_) => {}
-    }
-    bytes
+    servo
+        .fault()
+        .distort(frame::encode_status(id, servo.alarms(), parameters))
 }

@@ -411,21 +411,10 @@ fn answer(servo: &Servo, table: &ControlTable, id: u8, done: Result<Vec<u8>, Ref
         0 => 0,
         _ => ALERT,
     };
-    let mut bytes = match done {
+    servo.fault().distort(match done {
         Ok(parameters) => packet::encode_status(id, alert, &parameters),
         Err(refusal) => packet::encode_status(id, alert | refusal as u8, &[]),
-    };
-    match servo.fault() {
-        Fault::Mute | Fault::Absent => return Vec::new(),
-        Fault::BadChecksum => {
-            if let Some(checksum) = bytes.last_mut() {
-                *checksum ^= 0x55;
-            }
-        }
-        Fault::Noise => drop(bytes.splice(0..0, [0x13, 0x37])),
-        Fault::None | Fault::Error(_) => {}
-    }
-    bytes
+    })
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "steps and thousandths")]

@@ -23,7 +23,7 @@ use crate::limits::narrow;
 use crate::model::soundness::words;
 use crate::model::{Model, ModelError};
 use crate::places::Places;
-use crate::policy::{PolicyTable, keep};
+use crate::policy::PolicyTable;
 use crate::recogniser::{self, Recogniser};
 use crate::recognition;
 use crate::robots::{Robots, each};
@@ -366,4 +366,4 @@ fn notify(host: &Host, backends: &Arc<Backends>, name: &str) -> Notify {
 }
 
 #[cfg(feature = "toolbox")]
-export_toolbox!(Robots, roles: ["policy" => keep]);
+export_toolbox!(Robots, roles: ["policy" => crate::policy::keep]);
