@@ -295,10 +295,7 @@ fn read(path: &Path) -> Result<BTreeMap<String, Remembered>, String> {
             (Some(spot), None) => [spot.x, spot.y, spot.heading],
             (None, Some(hand)) => [hand.x, hand.y, hand.z],
             _ => {
-                return Err(wrong(format!(
-                    "{}: expected either spot or hand",
-                    place.name
-                )));
+                return Err(wrong(format!("{}: expected either spot or hand", place.name)));
             }
         };
         if !numbers.iter().all(|number| number.is_finite()) {

@@ -60,7 +60,10 @@ fn a_description_that_makes_no_sense_is_refused() {
     let field = |of: Value| json!({"type_name": "a/msg/A", "fields": [{"name": "x", "type": of}]});
     for (described, said) in [
         (json!({}), "no type_name"),
-        (json!({"type_name": "../A", "fields": []}), "is not the name of an interface"),
+        (
+            json!({"type_name": "../A", "fields": []}),
+            "is not the name of an interface",
+        ),
         (json!({"type_name": "a/msg/A"}), "no fields"),
         (
             json!({"type_name": "a/msg/A", "fields": [{"name": "x y"}]}),

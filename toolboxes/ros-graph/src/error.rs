@@ -20,7 +20,9 @@ pub enum TypeError {
         text: String,
     },
     /// The name is not one of an interface.
-    #[error("`{0}` is not the name of an interface: expected package/msg/Name, package/srv/Name or package/action/Name")]
+    #[error(
+        "`{0}` is not the name of an interface: expected package/msg/Name, package/srv/Name or package/action/Name"
+    )]
     Name(String),
     /// There is no definition of the type.
     #[error("no definition of {name}{}: put the folder of its package into `interfaces`", needed(.by))]
