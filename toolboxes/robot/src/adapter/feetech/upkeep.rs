@@ -210,7 +210,8 @@ impl Feetech {
         }
         let health = self.ask(bus, control, move |wire| wire.health(id)).await?;
         self.known().missing.remove(&(bus, id));
-        let output = ActionOutput::new(format!("{label} {word}")).with("motor", self.report(bus, id, &health));
+        let output =
+            ActionOutput::new(format!("{label} {word}")).with("motor", self.report(bus, id, &health));
         Ok(if health.alarms.is_empty() {
             output
         } else {
