@@ -17,9 +17,6 @@ const BARE_NAMES: &[(&str, &[&str])] = &[];
 /// Words that say that something was told, and not what: a value or a function has the noun of what it is (`answer`, `message`).
 const RIDDLES: [&str; 4] = ["told", "said", "heard", "came"];
 
-/// The folders whose values and functions may still be called so. One that has none any more leaves the list.
-const RIDDLES_ALLOWED: [&str; 1] = ["toolboxes/robot"];
-
 /// How many files use a type or a constant of the module around them, where a file beside them would do.
 const ARROWS_UP: &[(&str, usize)] = &[
     ("crates/bus", 1),
@@ -153,12 +150,6 @@ fn values_and_functions_are_named_after_what_they_are() {
     let mut found = Vec::new();
     for file in files {
         let place = file.strip_prefix(root()).expect("a file of the repository");
-        if RIDDLES_ALLOWED
-            .iter()
-            .any(|allowed| place.starts_with(allowed) || place == Path::new(allowed).with_extension("rs"))
-        {
-            continue;
-        }
         let code = code(&file);
         let words: Vec<&str> = code
             .split(|c: char| !c.is_alphanumeric() && c != '_')

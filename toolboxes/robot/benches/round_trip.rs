@@ -237,7 +237,7 @@ fn bare_dds(runtime: &tokio::runtime::Runtime, network: &RosConfig) -> f64 {
     };
     // The first ones are lost.
     let first = Instant::now();
-    let heard = loop {
+    let answered = loop {
         assert!(first.elapsed() < Duration::from_secs(10), "no answer came");
         assert!(writer.write(ask(0), None).is_ok(), "a request");
         let answer =
@@ -246,7 +246,7 @@ fn bare_dds(runtime: &tokio::runtime::Runtime, network: &RosConfig) -> f64 {
             break true;
         }
     };
-    assert!(heard);
+    assert!(answered);
     let mut number = 0;
     median(|| {
         number += 1;

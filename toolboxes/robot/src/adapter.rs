@@ -185,7 +185,7 @@ pub struct ActionOutput {
 impl ActionOutput {
     /// An output without data.
     #[must_use]
-    pub fn said(message: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
             ..Self::default()
@@ -197,7 +197,7 @@ impl ActionOutput {
     pub fn along(message: impl Into<String>) -> Self {
         Self {
             along: true,
-            ..Self::said(message)
+            ..Self::new(message)
         }
     }
 

@@ -127,11 +127,11 @@ pub fn conclude(
         .filter_map(|(_, output)| output.trouble.clone())
         .collect();
     let success = all && something && troubles.is_empty();
-    let told = outputs
+    let reported = outputs
         .iter()
         .flat_map(|(_, output)| output.notes.iter().cloned());
     let mut notes: Vec<String> = Vec::new();
-    for note in planned.into_iter().chain(told) {
+    for note in planned.into_iter().chain(reported) {
         if !notes.iter().any(|known| says_the_same(known, &note)) {
             notes.push(note);
         }

@@ -71,7 +71,7 @@ pub(crate) async fn look(
         }
         (None, None, None) => return Err(tool_error(unit.lacks(format!("a picture of {camera}")))),
     };
-    let mut output = ActionOutput::said(format!("what {camera} sees"))
+    let mut output = ActionOutput::new(format!("what {camera} sees"))
         .with("camera", camera)
         .with("frame", frame)
         .with("width", picture.width)

@@ -81,7 +81,7 @@ pub async fn travel(unit: &Unit, to: &Spot, control: &Control) -> Result<ActionO
         turn(aside).await?;
     }
     let at = here_in_frame_of(unit, to)?;
-    Ok(ActionOutput::said("the base is there").with("position", at.shown()))
+    Ok(ActionOutput::new("the base is there").with("position", at.shown()))
 }
 
 /// The legs of a straight way, each with a turn.

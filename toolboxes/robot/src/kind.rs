@@ -170,9 +170,9 @@ impl RobotKind {
         let mut channels = self.channels.clone();
         overlay(&mut channels, changes);
         (self.read)(channels).map_err(|error| {
-            let said = error.to_string();
+            let text = error.to_string();
             // The parser names the keys in a line of its own.
-            match said.trim().rsplit_once("\nin `") {
+            match text.trim().rsplit_once("\nin `") {
                 Some((message, keys)) => {
                     let entry = format!("{label}.{}", keys.trim_end_matches('`'));
                     ModelError::parse(&self.origin, format!("{entry}: {}", taught(message)))

@@ -133,7 +133,7 @@ pub async fn lead(
             ),
         });
     }
-    Ok(ActionOutput::said(format!("{on} is there"))
+    Ok(ActionOutput::new(format!("{on} is there"))
         .with("position", metres(geometry.at(end, &there)))
         .with("off_mm", (left * 10_000.0).round() / 10.0))
 }

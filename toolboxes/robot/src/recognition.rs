@@ -156,9 +156,9 @@ pub async fn answer(
 /// Whether an answer says that it did not work. A handler says so in one of these words; whatever it says there, only `true` is a
 /// success.
 fn says_no(answer: &Value) -> bool {
-    let said = |key: &&str| answer.get(*key).filter(|said| !said.is_null());
-    let mut words = ["success", "ok", "passed"].iter().filter_map(said);
-    words.any(|said| *said != json!(true)) || said(&"error").is_some()
+    let value = |key: &&str| answer.get(*key).filter(|value| !value.is_null());
+    let mut words = ["success", "ok", "passed"].iter().filter_map(value);
+    words.any(|value| *value != json!(true)) || value(&"error").is_some()
 }
 
 /// The keys under which a handler says where something is, in degrees from straight ahead, negative to the left.

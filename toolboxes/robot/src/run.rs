@@ -144,9 +144,9 @@ async fn perform(
     let trouble = check_held(context, unit, on, &step)?;
     if let Step::SetTowMode { towing } = step {
         unit.memory().towing = towing;
-        let said = if towing { "towing" } else { "not towing" };
+        let message = if towing { "towing" } else { "not towing" };
         return Ok(ActionResult::from(
-            ActionOutput::said(said).with("towing", towing),
+            ActionOutput::new(message).with("towing", towing),
         ));
     }
     let seen = find(context, unit, &step).await?;
@@ -228,9 +228,8 @@ async fn remembered(
         Step::ForgetPlace { place } => {
             let place = place.clone();
             let gone = unit.change_places(move |places| places.forget(&place)).await;
-            gone.map_err(refused).map(|gone| {
-                ActionOutput::said(format!("forgot {}", gone.name)).with("position", gone.shown())
-            })
+            gone.map_err(refused)
+                .map(|gone| ActionOutput::new(format!("forgot {}", gone.name)).with("position", gone.shown()))
         }
         Step::ListPlaces {} => listed(unit),
         _ => return None,
@@ -260,7 +259,7 @@ async fn remember_place(
         unit.execute(&stands.action, &control).await.map_err(tool_error)?;
         Remembered::of_base(place, position::here(unit).map_err(tool_error)?)
     };
-    let output = ActionOutput::said(format!("remembered {place}")).with("position", found.shown());
+    let output = ActionOutput::new(format!("remembered {place}")).with("position", found.shown());
     let before = unit.change_places(move |places| places.remember(found)).await;
     Ok(match before.map_err(refused)? {
         Some(before) => output
@@ -294,7 +293,7 @@ fn listed(unit: &Unit) -> Result<ActionOutput, ToolError> {
     });
     let shown: Vec<Value> = shown.collect();
     let position = here.as_ref().map_or(Value::Null, Spot::shown);
-    Ok(ActionOutput::said("the places")
+    Ok(ActionOutput::new("the places")
         .with("places", shown)
         .with("position", position))
 }
@@ -388,8 +387,8 @@ async fn find(context: &Context<Robots>, unit: &Unit, step: &Step) -> Result<Opt
         return Ok(None);
     };
     if what == SPEAKER && context.input_ids().contains(&"get_speaker_direction") {
-        let heard: ActionResult = context.input("get_speaker_direction")?;
-        return speaker(&heard).map(Some);
+        let direction: ActionResult = context.input("get_speaker_direction")?;
+        return speaker(&direction).map(Some);
     }
     if let Some(seen) = unit.adapter.locate(what) {
         return Ok(Some(seen));
@@ -397,8 +396,8 @@ async fn find(context: &Context<Robots>, unit: &Unit, step: &Step) -> Result<Opt
     Ok(recognition::locate(context, unit, what, None).await)
 }
 
-fn speaker(heard: &ActionResult) -> Result<Sighting, ToolError> {
-    let number = |keys: &[&str]| keys.iter().find_map(|key| heard.data.get(*key)?.as_f64());
+fn speaker(direction: &ActionResult) -> Result<Sighting, ToolError> {
+    let number = |keys: &[&str]| keys.iter().find_map(|key| direction.data.get(*key)?.as_f64());
     let confidence = number(&["confidence"]).unwrap_or(0.0);
     match number(&[recognition::BEARING]) {
         Some(bearing) if confidence >= SURE => Ok(Sighting {

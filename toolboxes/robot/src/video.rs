@@ -152,11 +152,11 @@ fn reading(pipe: Option<impl Read + Send + 'static>, most: u64) -> std::io::Resu
 fn reason(complaint: &str) -> String {
     let busy = complaint.contains("busy") || complaint.contains("Busy");
     let first = complaint.lines().find_map(|line| line.split_once("ERROR: "));
-    let said = first.map_or(complaint.lines().next().unwrap_or_default(), |(_, rest)| rest);
-    match (busy, said.is_empty()) {
-        (true, _) => format!("another program has it open; one alone can ({said})"),
+    let cause = first.map_or(complaint.lines().next().unwrap_or_default(), |(_, rest)| rest);
+    match (busy, cause.is_empty()) {
+        (true, _) => format!("another program has it open; one alone can ({cause})"),
         (false, true) => format!("no picture within {} s", PATIENCE.as_secs()),
-        (false, false) => said.to_owned(),
+        (false, false) => cause.to_owned(),
     }
 }
 

@@ -129,7 +129,10 @@ async fn accepted(
     match context.command(hold) {
         Ok(held) => Ok((goal, held)),
         Err(halted) => {
-            goal.cancel(GOAL_ENDS).await?;
+            moving
+                .hold(context.host(), action, End::Cancel(goal))
+                .end()
+                .await?;
             Err(halted)
         }
     }

@@ -28,7 +28,7 @@ pub(crate) enum End {
 
 impl End {
     /// Begins the end at once, and goes on with it beside the caller.
-    fn begin(self, host: &Host) -> Result<(), GraphError> {
+    fn begin(self, host: &Host, moving: &Arc<Moving>, number: u64) -> Result<(), GraphError> {
         match self {
             Self::Say(publisher, message) => {
                 let published = publisher.publish(&message);
@@ -40,9 +40,10 @@ impl End {
                 }
             }
             Self::Cancel(goal) => {
+                let moving = Arc::clone(moving);
                 host.spawn(async move {
-                    if let Err(error) = goal.cancel(GOAL_ENDS).await {
-                        tracing::warn!(%error, "a goal was not ended");
+                    if let Err(error) = moving.cancel(number, &goal).await {
+                        tracing::warn!(%error, "a goal was not ended; the next stop cancels it again");
                     }
                 });
                 Ok(())
@@ -67,6 +68,8 @@ pub(crate) struct Moving(Mutex<Open>);
 struct Open {
     last: u64,
     ends: Vec<(u64, String, End)>,
+    /// The goals that no call waits for, and whose end was not confirmed: every halt of their part cancels them again.
+    unconfirmed: Vec<(u64, String, End)>,
 }
 
 /// Something that moves until it has ended. Dropping it begins the end.
@@ -95,24 +98,41 @@ impl Moving {
         }
     }
 
-    fn remove(&self, number: u64) -> Option<End> {
+    /// What a call lets go of, to end it. A goal stays open until its end is confirmed.
+    fn release(&self, number: u64) -> Option<End> {
         let mut open = self.lock();
         let at = open.ends.iter().position(|(one, ..)| *one == number)?;
-        Some(open.ends.swap_remove(at).2)
+        let entry = open.ends.swap_remove(at);
+        let end = entry.2.clone();
+        if let End::Cancel(_) = end {
+            open.unconfirmed.push(entry);
+        }
+        Some(end)
+    }
+
+    /// Cancels a goal, and forgets it when it has ended.
+    async fn cancel(&self, number: u64, goal: &Goal) -> Result<(), GraphError> {
+        goal.cancel(GOAL_ENDS).await?;
+        self.lock().unconfirmed.retain(|(one, ..)| *one != number);
+        Ok(())
     }
 
     /// Begins the end of all that a halt names. What moves is removed by its own call, which says the end once more.
     ///
     /// # Errors
     /// One of them could not be said; the others were.
-    pub(crate) fn halt(&self, host: &Host, halt: &Halt) -> Result<(), GraphError> {
-        let named = |(_, name, end): &(u64, String, End)| halt.includes(name).then(|| end.clone());
-        let ends: Vec<End> = self.lock().ends.iter().filter_map(named).collect();
-        let begun: Vec<Result<(), GraphError>> = ends.into_iter().map(|end| end.begin(host)).collect();
+    pub(crate) fn halt(self: &Arc<Self>, host: &Host, halt: &Halt) -> Result<(), GraphError> {
+        let open = self.lock();
+        let all = open.ends.iter().chain(&open.unconfirmed);
+        let named = all.filter(|(_, name, _)| halt.includes(name));
+        let named: Vec<(u64, End)> = named.map(|(number, _, end)| (*number, end.clone())).collect();
+        drop(open);
+        let begin = |(number, end): (u64, End)| end.begin(host, self, number);
+        let begun: Vec<Result<(), GraphError>> = named.into_iter().map(begin).collect();
         begun.into_iter().collect()
     }
 
-    /// Whether nothing moves.
+    /// Whether no call moves anything.
     pub(crate) fn is_still(&self) -> bool {
         self.lock().ends.is_empty()
     }
@@ -121,33 +141,33 @@ impl Moving {
 impl HeldMotion {
     /// It has ended by itself.
     pub(crate) fn ended(self) {
-        let _ = self.moving.remove(self.number);
+        self.moving.lock().ends.retain(|(one, ..)| *one != self.number);
     }
 
     /// Ends it, and waits until it has ended or the last message was said.
     ///
     /// # Errors
-    /// The goal goes on, or the message could not be said.
+    /// The goal goes on, and every later halt cancels it again; or the message could not be said.
     ///
     /// # Cancel safety
     /// The end has begun.
     pub(crate) async fn end(self) -> Result<(), GraphError> {
-        match self.moving.remove(self.number) {
+        match self.moving.release(self.number) {
             None => Ok(()),
             Some(End::Say(publisher, message)) => {
                 let published = publisher.publish(&message);
                 say(publisher.as_ref(), &message, TIMES - 1).await;
                 published
             }
-            Some(End::Cancel(goal)) => goal.cancel(GOAL_ENDS).await.map(drop),
+            Some(End::Cancel(goal)) => self.moving.cancel(self.number, &goal).await,
         }
     }
 }
 
 impl Drop for HeldMotion {
     fn drop(&mut self) {
-        if let Some(end) = self.moving.remove(self.number)
-            && let Err(error) = end.begin(&self.host)
+        if let Some(end) = self.moving.release(self.number)
+            && let Err(error) = end.begin(&self.host, &self.moving, self.number)
         {
             tracing::warn!(%error, "the last message was not sent");
         }

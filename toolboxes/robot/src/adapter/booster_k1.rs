@@ -146,7 +146,7 @@ impl Link for Speech {
         }
     }
 
-    fn came(&self) {
+    fn appeared(&self) {
         if let Self::Rpc(link) = self
             && let Err(error) = link.end_owed()
         {
@@ -174,7 +174,12 @@ impl BoosterK1 {
 
     /// Waits for a subscriber that moves an arm or the head. DDS may find it a little later than the subscriber for
     /// walking.
-    async fn heard(&self, topics: &TopicsLink, on: Subsystem, control: &Control) -> Result<(), ActionError> {
+    async fn await_listener(
+        &self,
+        topics: &TopicsLink,
+        on: Subsystem,
+        control: &Control,
+    ) -> Result<(), ActionError> {
         until(control, HEARD, || topics.hears(on))
             .await?
             .map_err(|error| self.remote.failed(error))
@@ -263,7 +268,7 @@ impl Walker for BoosterK1 {
         };
         let link = self.remote.there(control).await?;
         if let Speech::Topics(topics) = link {
-            self.heard(topics, on, control).await?;
+            self.await_listener(topics, on, control).await?;
         }
         let from = self.last_known(on);
         let blind = from.is_none();
@@ -283,7 +288,7 @@ impl Walker for BoosterK1 {
         if let Some(from) = &from {
             followed(&self.remote, on, (from, positions), || link.measured(on), control).await?;
         }
-        let output = ActionOutput::said(format!("{on} was sent there")).with("positions", json!(positions));
+        let output = ActionOutput::new(format!("{on} was sent there")).with("positions", json!(positions));
         Ok(match blind {
             false => output,
             true => {
@@ -349,7 +354,7 @@ impl Walker for BoosterK1 {
 
     async fn self_test(&self, on: Subsystem, control: &Control) -> Outcome {
         let link = self.remote.there(control).await?;
-        let output = ActionOutput::said(format!("{on}: the robot receives commands"));
+        let output = ActionOutput::new(format!("{on}: the robot receives commands"));
         if let Speech::Rpc(rpc) = link {
             let status = self
                 .remote
@@ -358,7 +363,7 @@ impl Walker for BoosterK1 {
             return Ok(output.with("status", status));
         }
         if let (Speech::Topics(topics), true) = (link, self.remote.capabilities().joints(on).is_some()) {
-            self.heard(topics, on, control).await?;
+            self.await_listener(topics, on, control).await?;
         }
         Ok(match link.measured(on) {
             Some(positions) => output.with("positions", json!(positions)),
@@ -368,7 +373,7 @@ impl Walker for BoosterK1 {
 
     fn stop(&self, link: &Speech, concerned: &[Subsystem], emergency: bool) -> Result<(), RosError> {
         let damps = emergency && self.estop == Estop::Damp;
-        let mut said = match link {
+        let mut sent = match link {
             Speech::Rpc(rpc) if damps => {
                 let damped = rpc.damp();
                 damped.and(rpc.end_all())
@@ -378,7 +383,7 @@ impl Walker for BoosterK1 {
             Speech::Topics(_) => Ok(()),
         };
         if damps {
-            return said;
+            return sent;
         }
         for one in concerned {
             // Arms and head stop at their measured position, never at the last commanded one: they may have been
@@ -390,10 +395,10 @@ impl Walker for BoosterK1 {
                     Speech::Topics(topics) => topics.positions(*one, &positions),
                     Speech::Rpc(rpc) => rpc.hold(*one, &positions),
                 };
-                said = said.and(held);
+                sent = sent.and(held);
             }
         }
-        said
+        sent
     }
 
     async fn leave(&self, link: &Speech) {

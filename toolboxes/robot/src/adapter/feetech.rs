@@ -363,13 +363,13 @@ type PortStates = Arc<Mutex<BTreeMap<BusName, (bool, String)>>>;
 fn changed(bus: BusName, path: String, ports: &PortStates, notify: Notify) -> crate::servo::Changed {
     let ports = Arc::clone(ports);
     Box::new(move |connected| {
-        let told = match connected {
+        let state = match connected {
             Ok(()) => (true, format!("bus {}: {path} is open", bus.as_str())),
             Err(error) => (false, error.to_string()),
         };
         // The lock is held during the notice: of two changes the later one is reported last.
         let mut ports = ports.lock().unwrap_or_else(PoisonError::into_inner);
-        ports.insert(bus, told);
+        ports.insert(bus, state);
         let all_open = ports.values().all(|(open, _)| *open);
         let reasons: Vec<&str> = ports.values().map(|(_, reason)| reason.as_str()).collect();
         notify(Notice::Backend {

@@ -81,7 +81,7 @@ pub(super) trait Link: Send + Sync + 'static {
 
     /// Called when the robot has appeared or come back: the link repeats its unconfirmed commands, except the
     /// velocity.
-    fn came(&self) {}
+    fn appeared(&self) {}
 }
 
 /// A robot over a network.
@@ -180,7 +180,7 @@ impl<L: Link> Watched for Shared<L> {
 
     fn changed(&self, there: bool) {
         match (there, self.link.get()) {
-            (true, Some(link)) => link.came(),
+            (true, Some(link)) => link.appeared(),
             (false, Some(link)) => link.left(),
             (_, None) => {}
         }
@@ -411,7 +411,7 @@ impl<L: Link> Remote<L> {
         let seconds = (start.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         let stopped = self.stand(control).await;
         driven.and(stopped)?;
-        Ok(ActionOutput::said(format!("walked for {seconds} s")).with("duration_s", seconds))
+        Ok(ActionOutput::new(format!("walked for {seconds} s")).with("duration_s", seconds))
     }
 
     /// Sends a velocity for the length of a lease, and waits for the answer where there is one.
@@ -450,11 +450,11 @@ impl<L: Link> Remote<L> {
     }
 
     fn brake(&self, link: &L) -> Result<(), RosError> {
-        let said = link.say(&Velocity::default());
+        let sent = link.say(&Velocity::default());
         if let Some(watch) = self.watch.get() {
             watch.stopped();
         }
-        said
+        sent
     }
 
     /// Begins a halt: an emergency refuses all later motion, and a halted base is told to stand. Returns the link,
@@ -469,11 +469,11 @@ impl<L: Link> Remote<L> {
         }
         let link = self.link()?;
         let concerned: Vec<Subsystem> = subsystems.iter().flat_map(|one| one.each()).collect();
-        let said = match concerned.contains(&Subsystem::Base) {
+        let sent = match concerned.contains(&Subsystem::Base) {
             true => self.brake(link),
             false => Ok(()),
         };
-        Some((link, concerned, said))
+        Some((link, concerned, sent))
     }
 
     /// Allows motion to be commanded again, unless the robot reports that it cannot move.
@@ -512,7 +512,7 @@ impl<L: Link> Remote<L> {
 
     /// # Errors
     /// The robot did not hear a stop that was sent just now.
-    pub(super) fn heard(&self) -> Result<(), ActionError> {
+    pub(super) fn check_there(&self) -> Result<(), ActionError> {
         match self.is_there() {
             true => Ok(()),
             false => Err(self.deaf()),

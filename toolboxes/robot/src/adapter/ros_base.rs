@@ -60,12 +60,12 @@ impl RosBase {
             (_, Step::Own { name, .. }) => self.own((name, action.subsystem), control).await,
             (_, Step::Read { what }) => self.read(*what, control).await,
             (_, Step::MotorStatus { .. }) if action.subsystem.is_arm() => {
-                self.told(action.subsystem, control).await
+                self.status(action.subsystem, control).await
             }
             (_, Step::MotorStatus { .. } | Step::PingAll {}) => self.read(Reading::Joints, control).await,
             (_, Step::SelfTest { .. }) => {
                 self.remote.there(control).await?;
-                Ok(ActionOutput::said(match action.subsystem.is_arm() {
+                Ok(ActionOutput::new(match action.subsystem.is_arm() {
                     true => "the arm tells where its joints are; nothing was moved",
                     false => "the robot receives commands; nothing was moved",
                 }))
@@ -74,7 +74,7 @@ impl RosBase {
                 self.remote.there(control).await?;
                 self.halt(&[Subsystem::Base], false)?;
                 self.remote.stand(control).await?;
-                Ok(ActionOutput::said("the base stands"))
+                Ok(ActionOutput::new("the base stands"))
             }
             (_, other) => Err(self.remote.lacks(other.name().replace('_', " "))),
         }
@@ -116,7 +116,7 @@ impl RosBase {
             .pursue((&navigate.action, Subsystem::Base), goal, far, control)
             .await?;
         self.reached(&navigate.action, &end)?;
-        let output = ActionOutput::said("the robot reached the place").with("goal", spot.shown());
+        let output = ActionOutput::new("the robot reached the place").with("goal", spot.shown());
         Ok(match self.fix() {
             Some(fix) => output.with("position", fix.spot.shown()),
             None => output,
@@ -155,7 +155,7 @@ impl RosBase {
                 "{name} has ended, and the robot says {key}: {found}, not {expected}"
             )));
         }
-        Ok(ActionOutput::said(format!("{name} is done")).with("answer", answer))
+        Ok(ActionOutput::new(format!("{name} is done")).with("answer", answer))
     }
 
     async fn ask(&self, tool: &OwnTool, service: &str, control: &Control) -> Outcome<Value> {
@@ -192,14 +192,14 @@ impl RosBase {
         match what {
             Reading::Battery => {
                 let (old, battery) = link
-                    .told
+                    .readings
                     .battery
                     .get()
                     .ok_or_else(|| nothing(config.battery.as_deref()))?;
-                let said = battery.percent.map_or("the battery".to_owned(), |percent| {
+                let message = battery.percent.map_or("the battery".to_owned(), |percent| {
                     format!("the battery is at {percent:.0} percent")
                 });
-                Ok(ActionOutput::said(said)
+                Ok(ActionOutput::new(message)
                     .with("percent", battery.percent)
                     .with("volts", battery.volts)
                     .with("charges", battery.charges)
@@ -207,17 +207,21 @@ impl RosBase {
             }
             Reading::WayAhead => {
                 let scan = config.scan.as_ref().ok_or_else(|| nothing(None))?;
-                let seen = link.told.scan.fresh().ok_or_else(|| nothing(Some(&scan.topic)))?;
+                let seen = link
+                    .readings
+                    .scan
+                    .fresh()
+                    .ok_or_else(|| nothing(Some(&scan.topic)))?;
                 let free = |degrees: f64| {
                     let free = seen.free(degrees.to_radians(), scan.half_width);
                     free.map(|free| (free * 100.0).round() / 100.0)
                 };
                 let ahead = free(0.0);
-                let said = match ahead {
+                let message = match ahead {
                     Some(metres) => format!("{metres:.2} m are free ahead"),
                     None => format!("nothing is seen ahead within {:.1} m", seen.reach),
                 };
-                Ok(ActionOutput::said(said)
+                Ok(ActionOutput::new(message)
                     .with("ahead_m", ahead)
                     .with("left_m", free(90.0))
                     .with("right_m", free(-90.0))
@@ -225,8 +229,12 @@ impl RosBase {
                     .with("reach_m", seen.reach))
             }
             Reading::Joints => {
-                let (old, joints) = link.told.joints.all().ok_or_else(|| nothing(config.joints()))?;
-                Ok(ActionOutput::said("the joint positions were read")
+                let (old, joints) = link
+                    .readings
+                    .joints
+                    .all()
+                    .ok_or_else(|| nothing(config.joints()))?;
+                Ok(ActionOutput::new("the joint positions were read")
                     .with("positions", joints)
                     .with("age_s", age(old)))
             }
@@ -265,7 +273,7 @@ impl Adapter for RosBase {
         let stands = stands.map_err(|error| self.remote.failed(error));
         let sent = stands.and(self.end(link, &concerned, emergency));
         match emergency {
-            true => sent.and_then(|()| self.remote.heard()),
+            true => sent.and_then(|()| self.remote.check_there()),
             false => sent,
         }
     }
@@ -314,7 +322,7 @@ impl Adapter for RosBase {
 
     fn fix(&self) -> Option<Fix> {
         let link = self.remote.link()?;
-        let (age, here) = link.told.odometry.get()?;
+        let (age, here) = link.readings.odometry.get()?;
         let spot = match self
             .config
             .navigate
@@ -323,7 +331,7 @@ impl Adapter for RosBase {
         {
             // It is told now and then: what the wheels have counted since is added.
             Some(navigate) => {
-                let (_, (pose, then)) = link.told.pose.get()?;
+                let (_, (pose, then)) = link.readings.pose.get()?;
                 let now = pose.moved(&then, &here);
                 now.spot(&navigate.frame)
             }

@@ -242,7 +242,7 @@ impl StandIn {
             Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
         })
         .await?;
-        Ok(ActionOutput::said(if opens { "hand open" } else { "hand closed" }).with("open", opens))
+        Ok(ActionOutput::new(if opens { "hand open" } else { "hand closed" }).with("open", opens))
     }
 
     async fn run(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
@@ -251,18 +251,18 @@ impl StandIn {
         match &action.motion {
             Some(Motion::Joints { positions, speed }) => {
                 self.go(on, (positions, *speed, 0.0), control).await?;
-                return Ok(ActionOutput::said(format!("{on} is there")).with("positions", self.positions(on)));
+                return Ok(ActionOutput::new(format!("{on} is there")).with("positions", self.positions(on)));
             }
             Some(Motion::Frames(frames)) => {
                 for frame in frames {
                     self.go(on, (&frame.positions, frame.speed, frame.hold), control)
                         .await?;
                 }
-                return Ok(ActionOutput::said(format!("{on} did it")));
+                return Ok(ActionOutput::new(format!("{on} did it")));
             }
             Some(Motion::Drive { velocity, duration }) => {
                 self.drive(*velocity, *duration, control).await?;
-                return Ok(ActionOutput::said("base moved"));
+                return Ok(ActionOutput::new("base moved"));
             }
             Some(Motion::GoTo(to)) => {
                 let (to, begun) = (to.clone(), self.place());
@@ -284,21 +284,21 @@ impl StandIn {
                     (body.from.x, body.from.y) = (to.x, to.y);
                     body.from.heading = to.heading.to_radians();
                 })?;
-                return Ok(ActionOutput::said("the robot reached the place").with("goal", to.shown()));
+                return Ok(ActionOutput::new("the robot reached the place").with("goal", to.shown()));
             }
             Some(Motion::Lift(_)) | None => {}
         }
         if let Some((grip, _)) = action.step.grip() {
             return self.grip(on, grip, control).await;
         }
-        let said = match action.step {
+        let message = match action.step {
             Step::Own { ref name, .. } => {
                 return Ok(
-                    ActionOutput::said(format!("{name} is done")).note("it is simulated: nothing was done")
+                    ActionOutput::new(format!("{name} is done")).note("it is simulated: nothing was done")
                 );
             }
             Step::Read { what } => {
-                let output = ActionOutput::said("it is simulated, and tells nothing of its own");
+                let output = ActionOutput::new("it is simulated, and tells nothing of its own");
                 return Ok(output.with(what.as_str(), Value::Null));
             }
             Step::Stop {} => "the robot stands",
@@ -307,12 +307,12 @@ impl StandIn {
             }
             Step::MotorStatus { .. } => {
                 let positions = self.capabilities.named_positions(on, |part| self.positions(part));
-                let output = ActionOutput::said("the joint positions were read").with("positions", positions);
+                let output = ActionOutput::new("the joint positions were read").with("positions", positions);
                 return Ok(self.around.with_odometry(output, on, self.place()));
             }
             _ => return Err(self.lacks(action.step.name().replace('_', " "))),
         };
-        Ok(ActionOutput::said(said))
+        Ok(ActionOutput::new(message))
     }
 }
 

@@ -321,8 +321,8 @@ impl Walker for UnitreeG1 {
             if passed >= path.time() && led.whole {
                 // The path is at its end and the arm has its full weight. The end is sent twice, because one message
                 // can be lost.
-                let first = *arrived.get_or_insert(led.said);
-                if led.said >= first + 2 {
+                let first = *arrived.get_or_insert(led.count);
+                if led.count >= first + 2 {
                     break;
                 }
             }
@@ -336,7 +336,7 @@ impl Walker for UnitreeG1 {
             control,
         )
         .await?;
-        Ok(ActionOutput::said(format!("{on} was sent there")).with("positions", json!(positions)))
+        Ok(ActionOutput::new(format!("{on} was sent there")).with("positions", json!(positions)))
     }
 
     async fn give_back(&self, on: Subsystem, control: &Control) -> Outcome<()> {
@@ -381,7 +381,7 @@ impl Walker for UnitreeG1 {
         };
         self.gesture(action, time, control).await?;
         let note = "the robot's own action: it has no style of its own";
-        Ok(Some(ActionOutput::said("did it").note(note)))
+        Ok(Some(ActionOutput::new("did it").note(note)))
     }
 
     async fn set_off(&self, _: &Control) -> Outcome<()> {
@@ -396,7 +396,7 @@ impl Walker for UnitreeG1 {
         let close = self.remote.command(control, || link.arms.grip(on, action))?;
         control.sleep(Duration::from_secs(1)).await?;
         let word = if close { "close" } else { "open" };
-        Ok(ActionOutput::said(format!("hand of {on} was told to {word}")).with("closed", close))
+        Ok(ActionOutput::new(format!("hand of {on} was told to {word}")).with("closed", close))
     }
 
     fn status(
@@ -415,8 +415,8 @@ impl Walker for UnitreeG1 {
             .remote
             .inquire(control, || link.sport.ask(api::GET_FSM_ID, &json!({})))
             .await?;
-        let said = format!("{on}: the robot answers; nothing was moved");
-        Ok(ActionOutput::said(said).with("fsm_id", fsm["data"].clone()))
+        let message = format!("{on}: the robot answers; nothing was moved");
+        Ok(ActionOutput::new(message).with("fsm_id", fsm["data"].clone()))
     }
 
     fn stop(&self, link: &Services, concerned: &[Subsystem], emergency: bool) -> Result<(), RosError> {

@@ -116,7 +116,7 @@ async fn run(robot: &impl Walker, action: &Action, control: &Control) -> Outcome
             }
             return Ok(ActionOutput {
                 notes,
-                ..ActionOutput::said(format!("{on} did it"))
+                ..ActionOutput::new(format!("{on} did it"))
             });
         }
         Some(Motion::Drive { velocity, duration }) => {
@@ -135,7 +135,7 @@ async fn run(robot: &impl Walker, action: &Action, control: &Control) -> Outcome
         Step::Stop {} => {
             remote.there(control).await?;
             remote.stand(control).await?;
-            return Ok(ActionOutput::said("the robot stands"));
+            return Ok(ActionOutput::new("the robot stands"));
         }
         other => return Err(remote.lacks(other.name().replace('_', " "))),
     };
@@ -143,7 +143,7 @@ async fn run(robot: &impl Walker, action: &Action, control: &Control) -> Outcome
     let Some((key, told)) = robot.status(link, on, motor_id)? else {
         return Err(remote.lacks(format!("motor status of {on}: the robot says nothing about it")));
     };
-    Ok(ActionOutput::said(format!("what the robot says of {on}")).with(key, told))
+    Ok(ActionOutput::new(format!("what the robot says of {on}")).with(key, told))
 }
 
 impl<W: Walker> Adapter for W {
@@ -180,7 +180,7 @@ impl<W: Walker> Adapter for W {
         let stopped = self.stop(link, &concerned, emergency);
         let sent = stands.and(stopped).map_err(|error| self.remote().failed(error));
         match emergency {
-            true => sent.and_then(|()| self.remote().heard()),
+            true => sent.and_then(|()| self.remote().check_there()),
             false => sent,
         }
     }
@@ -267,7 +267,7 @@ impl Hands {
     }
 
     /// The hand was told to close or to open.
-    pub(super) fn told(&self, hand: Subsystem, close: bool) {
+    pub(super) fn note(&self, hand: Subsystem, close: bool) {
         let mut closed = self.closed();
         closed.retain(|other| *other != hand);
         if close {

@@ -22,10 +22,10 @@ impl<M: DeserializeOwned> Latest<M> {
     /// Hears a topic by its ROS name.
     pub(crate) fn of(participant: &Participant, topic: &str, of: &str) -> Result<Self, RosError> {
         let (unread, last_word) = (Arc::default(), LastWord::default());
-        let (heard, word) = (Arc::clone(&unread), last_word.clone());
+        let (slot, word) = (Arc::clone(&unread), last_word.clone());
         participant.follow(topic, of, false, move |message| {
-            word.heard();
-            *lock(&heard) = Some(message);
+            word.note();
+            *lock(&slot) = Some(message);
         })?;
         Ok(Self {
             unread,
@@ -71,7 +71,7 @@ struct Spoken {
 impl LastWord {
     const SILENT: Duration = Duration::from_secs(1);
 
-    pub(crate) fn heard(&self) {
+    pub(crate) fn note(&self) {
         let now = Instant::now();
         let mut spoken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let again = match *spoken {

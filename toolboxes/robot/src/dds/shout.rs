@@ -51,7 +51,7 @@ impl Shout {
         messages: impl Fn() -> Vec<M>,
     ) -> Result<(), RosError> {
         let end = Instant::now() + patience;
-        let mut heard = None;
+        let mut since = None;
         loop {
             for message in messages() {
                 let value = serde_json::to_value(message).map_err(|error| RosError::Topic {
@@ -61,12 +61,12 @@ impl Shout {
                 match self.publisher.publish(&value) {
                     Err(GraphError::Unheard { .. } | GraphError::OtherType { .. }) => {}
                     // A full queue means that no subscriber acknowledges yet.
-                    Ok(()) | Err(GraphError::Lost { .. }) => drop(heard.get_or_insert_with(Instant::now)),
+                    Ok(()) | Err(GraphError::Lost { .. }) => drop(since.get_or_insert_with(Instant::now)),
                     Err(error) => return Err(error.into()),
                 }
             }
-            match heard {
-                Some(heard) if heard.elapsed() >= LASTING => return Ok(()),
+            match since {
+                Some(since) if since.elapsed() >= LASTING => return Ok(()),
                 None if Instant::now() >= end => {
                     return Err(RosError::NoReader {
                         topic: self.topic.clone(),

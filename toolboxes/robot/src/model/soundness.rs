@@ -162,11 +162,11 @@ pub(crate) fn words<'a>(key: &str, words: impl Iterator<Item = &'a str>) -> Resu
 }
 
 fn word(key: &str, word: &str) -> Result<(), String> {
-    let said = !word.is_empty()
+    let is_name = !word.is_empty()
         && word.chars().count() <= LONGEST
         && word.trim() == word
         && !word.chars().any(char::is_control);
-    said.then_some(()).ok_or_else(|| {
+    is_name.then_some(()).ok_or_else(|| {
         format!("{key}: {word:?} cannot be a name: expected 1 to {LONGEST} characters on one line, without spaces around them")
     })
 }

@@ -89,14 +89,14 @@ impl RosConfig {
     /// # Errors
     /// The environment names another domain, or its value is no domain.
     pub(crate) fn is_domain(&self, environment: Option<&str>) -> Result<(), RosError> {
-        let said = environment.map(str::trim).filter(|said| !said.is_empty());
-        match said.map_or(Ok(0), str::parse::<u16>) {
+        let value = environment.map(str::trim).filter(|value| !value.is_empty());
+        match value.map_or(Ok(0), str::parse::<u16>) {
             Ok(domain) if domain == self.domain => Ok(()),
             _ => Err(RosError::Join {
                 domain: self.domain,
                 reason: format!(
                     "ROS_DOMAIN_ID is {}, and ros.domain must be the same, or the stop after a crash does not reach the robot",
-                    said.unwrap_or("not set, which is 0")
+                    value.unwrap_or("not set, which is 0")
                 ),
             }),
         }
@@ -137,10 +137,10 @@ mod tests {
             let result = in_domain(domain).is_domain(environment);
             assert_eq!(result.is_ok(), same, "{domain} {environment:?}");
             if let Err(error) = result {
-                let said = error.to_string();
+                let message = error.to_string();
                 assert!(
-                    said.contains("ROS_DOMAIN_ID") && said.contains("ros.domain"),
-                    "{said}"
+                    message.contains("ROS_DOMAIN_ID") && message.contains("ros.domain"),
+                    "{message}"
                 );
             }
         }

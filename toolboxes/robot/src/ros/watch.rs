@@ -187,24 +187,24 @@ mod tests {
     #[derive(Default)]
     struct Robot {
         there: Mutex<bool>,
-        told: Mutex<(usize, Option<bool>)>,
+        state: Mutex<(usize, Option<bool>)>,
         changed: Condvar,
     }
 
     impl Robot {
         /// Waits until the stops and the last word on whether it is there are these.
         fn until(&self, wanted: (usize, Option<bool>)) {
-            let told = self.told.lock().unwrap();
+            let state = self.state.lock().unwrap();
             let waiting = self
                 .changed
-                .wait_timeout_while(told, Duration::from_secs(20), |told| *told != wanted);
+                .wait_timeout_while(state, Duration::from_secs(20), |state| *state != wanted);
             assert_eq!(*waiting.unwrap().0, wanted);
         }
     }
 
     impl Watched for Robot {
         fn stop(&self) {
-            self.told.lock().unwrap().0 += 1;
+            self.state.lock().unwrap().0 += 1;
             self.changed.notify_all();
         }
 
@@ -213,7 +213,7 @@ mod tests {
         }
 
         fn changed(&self, there: bool) {
-            self.told.lock().unwrap().1 = Some(there);
+            self.state.lock().unwrap().1 = Some(there);
             self.changed.notify_all();
         }
     }

@@ -144,7 +144,7 @@ fn run(shared: &Arc<Shared>, mut owner: Owner, name: &str) {
                     Some(then) => stopped.and_then(|()| owner.wire.bounded(LISTENS, |wire| then(wire))),
                     None => stopped,
                 };
-                let done = owner.told(shared, done);
+                let done = owner.report(shared, done);
                 let mut queue = shared.queue();
                 let emergency = stop.emergency;
                 let unheard = matches!(done, Err(ServoError::Unconfirmed { .. }));
@@ -205,7 +205,7 @@ impl Owner {
     /// emergency stop from that time ends the joints' motion now.
     fn connect(&mut self, shared: &Shared) -> Result<(), ServoError> {
         let connected = self.open(shared).and_then(|()| self.make_good(shared));
-        self.told(shared, connected)
+        self.report(shared, connected)
     }
 
     /// Opens the port as [`Owner::connect`] does; an emergency stop that was not carried out waits.
@@ -246,19 +246,19 @@ impl Owner {
 
     /// Takes note of the servos that were heard, and reports a bus that has fallen silent or speaks again.
     fn hear(&mut self, shared: &Shared) {
-        let heard = self.wire.exchange().take_heard();
-        self.voices.heard(&heard);
+        let ids = self.wire.exchange().take_heard();
+        self.voices.answered(&ids);
         let silent = self.wire.exchange().is_open() && self.voices.are_silent();
-        let told = if silent {
+        let result = if silent {
             Err(self.wire.exchange().mute())
         } else {
             Ok(())
         };
-        let _ = self.told(shared, told);
+        let _ = self.report(shared, result);
     }
 
     /// Reports a port that has come or gone.
-    fn told(&mut self, shared: &Shared, result: Result<(), ServoError>) -> Result<(), ServoError> {
+    fn report(&mut self, shared: &Shared, result: Result<(), ServoError>) -> Result<(), ServoError> {
         let there = self.is_there();
         shared.connected.store(there, Ordering::SeqCst);
         if let Err(ServoError::Lent { .. }) = result {

@@ -59,9 +59,9 @@ impl Port for RehearsedPort {
             let now = self.now();
             let due = {
                 let mut bus = servos(&self.0.servos);
-                let said = bus.say(now);
-                if !said.is_empty() || now >= until {
-                    return Ok(said);
+                let bytes = bus.say(now);
+                if !bytes.is_empty() || now >= until {
+                    return Ok(bytes);
                 }
                 bus.next_due()
             };
@@ -101,12 +101,12 @@ mod tests {
     fn an_idle_line_is_silent() {
         let clock = Clock::rehearsed(100_000.0).unwrap();
         let sent = Arc::new(AtomicUsize::new(0));
-        let heard = Arc::clone(&sent);
+        let count = Arc::clone(&sent);
         let line = SimulatedLine {
             servos: Arc::new(Mutex::new(Bus::new((1..=3).map(feetech_sim::Servo::new)))),
             clock: clock.clone(),
             heard: Arc::new(move |_, _| {
-                heard.fetch_add(1, Ordering::SeqCst);
+                count.fetch_add(1, Ordering::SeqCst);
             }),
         };
         let timeout = Duration::from_millis(20);

@@ -57,8 +57,8 @@ impl Voices {
         self.unanswered.push(id);
     }
 
-    pub(super) fn heard(&mut self, heard: &BTreeSet<u8>) {
-        let Some(one) = self.ids.iter().position(|id| heard.contains(id)) else {
+    pub(super) fn answered(&mut self, ids: &BTreeSet<u8>) {
+        let Some(one) = self.ids.iter().position(|id| ids.contains(id)) else {
             return;
         };
         if let Some(front) = self.ids.get_mut(..=one) {

@@ -32,7 +32,7 @@ impl Robot {
         let asked: Arc<Mutex<Vec<(i64, Value)>>> = Arc::default();
         let answers = participant.publish::<RpcMsg>(RESPONSES, RESPONSE).unwrap();
         let joints = Arc::new(Mutex::new(vec![MotorState::default(); 22]));
-        let (heard, head) = (Arc::clone(&asked), Arc::clone(&joints));
+        let (requests, head) = (Arc::clone(&asked), Arc::clone(&joints));
         let answer = move |request: RpcMsg| {
             let header: Value = serde_json::from_str(&request.header).unwrap();
             let api = header["api_id"].as_i64().unwrap();
@@ -42,7 +42,7 @@ impl Robot {
                 let mut joints = head.lock().unwrap();
                 (joints[0].q, joints[1].q) = (yaw as f32, pitch as f32);
             }
-            heard.lock().unwrap().push((api, body));
+            requests.lock().unwrap().push((api, body));
             let status = if api == 2007 { 501 } else { 0 };
             let body = if api == 2017 {
                 json!({"mode": 1}).to_string()

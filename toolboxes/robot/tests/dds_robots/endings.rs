@@ -30,7 +30,7 @@ fn what_a_k1_does_of_its_own_ends_with_a_halt() {
             .unwrap();
         let base = action.subsystems.contains(&"base".to_owned());
         assert_eq!(base, *tool == "dance", "{tool} holds {:?}", action.subsystems);
-        let told = || -> Vec<Value> {
+        let requests = || -> Vec<Value> {
             let frames = scene.frames().into_iter();
             frames
                 .filter(|frame| frame["api"] == *function)
@@ -38,16 +38,23 @@ fn what_a_k1_does_of_its_own_ends_with_a_halt() {
                 .collect()
         };
         let run = scene.harness.start_action(tool, action, json!({})).unwrap();
-        scene.robot.wait(tool, |_| (told() == both[..1]).then_some(()));
+        scene
+            .robot
+            .wait(tool, |_| (requests() == both[..1]).then_some(()));
         scene.harness.cancel(run.id());
         scene.harness.halt(&[halted], false).unwrap();
-        scene.robot.wait("its end", |_| (told().len() > 1).then_some(()));
+        scene
+            .robot
+            .wait("its end", |_| (requests().len() > 1).then_some(()));
         let _ = run.wait();
         scene.settle();
         // An end that is confirmed late is said again.
-        let told = told();
-        assert_eq!(told[0], both[0], "{tool}");
-        assert!(told[1..].iter().all(|end| *end == both[1]), "{tool}: {told:?}");
+        let requests = requests();
+        assert_eq!(requests[0], both[0], "{tool}");
+        assert!(
+            requests[1..].iter().all(|end| *end == both[1]),
+            "{tool}: {requests:?}"
+        );
     });
 }
 

@@ -15,10 +15,10 @@ fn hold(kind: &'static str, calls: &[(&'static str, Value)], done: &Done) {
     let names = listed(&scene.harness);
     for &(tool, ref args) in calls {
         let _ = scene.new_frames();
-        let came = run(&scene.harness, &names, tool, args);
+        let outcome = run(&scene.harness, &names, tool, args);
         scene.settle();
         let frames = scene.new_frames();
-        match &came {
+        match &outcome {
             Came::Done(_) => drop(done.lock().unwrap().insert((kind, tool))),
             Came::Failed(why) => {
                 let known = [
@@ -34,20 +34,20 @@ fn hold(kind: &'static str, calls: &[(&'static str, Value)], done: &Done) {
             }
             Came::Absent => {}
         }
-        let told = velocities(&frames);
+        let received = velocities(&frames);
         if matches!(tool, "walk" | "move_base" | "spin" | "turn") {
             assert!(
-                told.iter().any(|velocity| *velocity != [0.0; 3]),
+                received.iter().any(|velocity| *velocity != [0.0; 3]),
                 "{kind}: {tool} does not drive: {frames:?}"
             );
         }
         assert!(
-            told.last().is_none_or(|last| *last == [0.0; 3]),
+            received.last().is_none_or(|last| *last == [0.0; 3]),
             "{kind}: {tool} ends with {:?}",
-            told.last()
+            received.last()
         );
-        if told.iter().any(|velocity| *velocity != [0.0; 3]) {
-            let zeros = told
+        if received.iter().any(|velocity| *velocity != [0.0; 3]) {
+            let zeros = received
                 .iter()
                 .rev()
                 .take_while(|velocity| **velocity == [0.0; 3])

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use crate::{Scene, functions, scene, velocities, walking};
 
 /// Waits until the toolbox has said this of the robot.
-fn said(scene: &Scene, state: &str, reason: &str) {
+fn await_notice(scene: &Scene, state: &str, reason: &str) {
     scene.robot.wait(reason, |_| {
         let events = scene.harness.events();
         let found = events.iter().any(|event| {
             let data = event.data.clone().unwrap_or(Value::Null);
-            let told = data["reason"].as_str().unwrap_or_default();
-            event.kind == "backend" && data["state"] == state && told.contains(reason)
+            let text = data["reason"].as_str().unwrap_or_default();
+            event.kind == "backend" && data["state"] == state && text.contains(reason)
         });
         found.then_some(())
     });
@@ -34,7 +34,7 @@ fn it_is_not_moved_until_it_stands() {
         ("fall 3", "the robot is getting up"),
     ] {
         scene.robot.say(word);
-        said(&scene, "degraded", expected);
+        await_notice(&scene, "degraded", expected);
         for (tool, args) in [
             ("walk", json!({"direction": "forward", "duration": 0.5})),
             ("wave", json!({"arm": "right"})),
@@ -65,7 +65,7 @@ fn it_is_not_moved_until_it_stands() {
     let refusal = scene.harness.resume().unwrap_err().to_string();
     assert!(refusal.contains("is getting up"), "{refusal}");
     scene.robot.say("fall 0");
-    said(&scene, "connected", "it stands again");
+    await_notice(&scene, "connected", "it stands again");
     scene.harness.resume().unwrap();
     let walked = scene.call("walk", json!({"direction": "forward", "duration": 0.3}));
     assert_eq!(walked["success"], true, "{walked}");

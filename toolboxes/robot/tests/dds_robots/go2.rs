@@ -36,7 +36,7 @@ fn scene() -> Option<Scene> {
 }
 
 impl Scene {
-    fn told(&self) -> Vec<Value> {
+    fn velocities(&self) -> Vec<Value> {
         let lines = self.robot.lines();
         let frames = lines
             .iter()
@@ -50,13 +50,13 @@ impl Scene {
     fn walks(&self) -> Run<'_> {
         let walk = json!({"direction": "forward", "speed": 0.3, "duration": 20.0});
         let plan = self.harness.plan("walk", walk).unwrap().unwrap();
-        let before = self.told().len();
+        let before = self.velocities().len();
         let run = self
             .harness
             .start_action("walk", plan.into_iter().next().unwrap(), json!({}))
             .unwrap();
         self.robot.wait("a velocity", |_| {
-            self.told()[before..]
+            self.velocities()[before..]
                 .contains(&json!([0.3, 0.0, 0.0]))
                 .then_some(())
         });
@@ -65,9 +65,9 @@ impl Scene {
 
     fn rests(&self) {
         self.robot.wait("three stops", |_| {
-            let told = self.told().into_iter().rev();
+            let received = self.velocities().into_iter().rev();
             let zero = json!([0.0, 0.0, 0.0]);
-            (told.take_while(|velocity| *velocity == zero).count() >= 3).then_some(())
+            (received.take_while(|velocity| *velocity == zero).count() >= 3).then_some(())
         });
     }
 }

@@ -172,7 +172,7 @@ impl Scene {
         let runs: Vec<_> = wave
             .map(|action| self.harness.start_action(tool, action, json!({})).unwrap())
             .collect();
-        let said = runs
+        let outputs = runs
             .into_iter()
             .map(|run| {
                 run.wait()
@@ -181,7 +181,7 @@ impl Scene {
             })
             .collect();
         self.settle();
-        said
+        outputs
     }
 
     /// Starts the one action of a tool.
@@ -192,7 +192,7 @@ impl Scene {
     }
 
     /// Waits until a frame like this has come that was not looked at: a busy machine delivers late.
-    pub(crate) fn heard(&self, what: &str, like: impl Fn(&Value) -> bool) {
+    pub(crate) fn await_frame(&self, what: &str, like: impl Fn(&Value) -> bool) {
         self.robot.wait(what, |_| {
             let all = self.frames();
             all.iter().skip(self.seen.get()).any(&like).then_some(())

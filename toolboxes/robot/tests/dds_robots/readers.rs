@@ -53,7 +53,7 @@ fn a_robot_that_does_not_say_where_it_is_moves_at_its_own_pace() {
     ] {
         let output = scene.call(tool, args);
         assert_eq!(output["success"], true, "{tool}: {output}");
-        let said = output["message"].as_str().unwrap();
-        assert!(said.contains("it moved at its own pace"), "{tool}: {output}");
+        let message = output["message"].as_str().unwrap();
+        assert!(message.contains("it moved at its own pace"), "{tool}: {output}");
     }
 }

@@ -103,17 +103,17 @@ pub(crate) fn now() -> f64 {
 
 impl Scene {
     /// When the base was told which velocity ahead.
-    fn told(&self) -> Vec<(f64, f64)> {
+    fn velocities(&self) -> Vec<(f64, f64)> {
         let lines = self.base.lines();
         let frames = lines
             .iter()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let told = |frame: Value| {
+        let velocity = |frame: Value| {
             let keys = ["twist", "stamped", "cmd_vel"];
             let speed = keys.iter().find_map(|key| frame[*key].as_f64())?;
             Some((frame["t"].as_f64()?, speed))
         };
-        frames.filter_map(told).collect()
+        frames.filter_map(velocity).collect()
     }
 
     /// Starts a tool's one action.
@@ -126,22 +126,25 @@ impl Scene {
 
     fn moves(&self) {
         self.base.wait("a velocity", |_| {
-            self.told().last().filter(|(_, speed)| *speed > 0.0).map(drop)
+            self.velocities()
+                .last()
+                .filter(|(_, speed)| *speed > 0.0)
+                .map(drop)
         });
     }
 
     /// How long after `since` the first zero came, in milliseconds; nothing but zeros comes after it.
     fn rests_after(&self, since: f64) -> f64 {
         let zero = self.base.wait("three zeros", |_| {
-            let told = self.told();
+            let received = self.velocities();
             let after = |(at, speed): &&(f64, f64)| *at >= since && *speed == 0.0;
-            let first = told.iter().find(after)?.0;
-            (told.iter().filter(after).count() >= 3).then_some(first)
+            let first = received.iter().find(after)?.0;
+            (received.iter().filter(after).count() >= 3).then_some(first)
         });
-        let told = self.told();
+        let received = self.velocities();
         assert!(
-            told.iter().all(|(at, speed)| *at < zero || *speed == 0.0),
-            "{told:?}"
+            received.iter().all(|(at, speed)| *at < zero || *speed == 0.0),
+            "{received:?}"
         );
         (zero - since) * 1000.0
     }
@@ -306,7 +309,7 @@ fn what_was_not_done_is_said_and_never_a_success() {
         if said.is_some() {
             scene.base.wait("three zeros at the end", |_| {
                 let zeros = scene
-                    .told()
+                    .velocities()
                     .into_iter()
                     .rev()
                     .take_while(|(_, speed)| *speed == 0.0);

@@ -15,16 +15,16 @@ fn walk(scene: &Scene) -> Value {
 
 /// Between the first velocity that is none and the zero after it, as the robot heard them.
 fn driven(frames: &[Value]) -> f64 {
-    let told: Vec<(f64, bool)> = frames
+    let received: Vec<(f64, bool)> = frames
         .iter()
         .filter_map(|frame| {
             let velocity = velocities(std::slice::from_ref(frame)).first().copied()?;
             Some((frame["t"].as_f64()?, velocity[0] > 0.0))
         })
         .collect();
-    let start = told.iter().position(|(_, moves)| *moves).unwrap();
-    let end = told[start..].iter().find(|(_, moves)| !moves).unwrap();
-    end.0 - told[start].0
+    let start = received.iter().position(|(_, moves)| *moves).unwrap();
+    let end = received[start..].iter().find(|(_, moves)| !moves).unwrap();
+    end.0 - received[start].0
 }
 
 #[test]
@@ -37,9 +37,9 @@ fn the_time_of_a_walk_is_the_time_that_the_robot_walked() {
             .map(|_| {
                 let output = walk(&scene);
                 assert_eq!(output["success"], true, "{kind}: {output}");
-                let said = output["data"]["duration_s"].as_f64().unwrap();
-                assert!(said >= 0.5, "{kind}: {output}");
-                said - driven(&scene.new_frames())
+                let reported = output["data"]["duration_s"].as_f64().unwrap();
+                assert!(reported >= 0.5, "{kind}: {output}");
+                reported - driven(&scene.new_frames())
             })
             .collect();
         assert!(

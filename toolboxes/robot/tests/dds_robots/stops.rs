@@ -14,14 +14,14 @@ use crate::{each, frames};
 
 /// The speed ahead that a robot of any kind was told.
 fn ahead(frame: &Value) -> Option<f64> {
-    let told = [
+    let speeds = [
         &frame["twist"],
         &frame["stamped"],
         &frame["velocity"][0],
         &frame["body"]["vx"],
         &frame["parameter"]["velocity"][0],
     ];
-    told.into_iter().find_map(Value::as_f64)
+    speeds.into_iter().find_map(Value::as_f64)
 }
 
 /// The first that a robot hears after a halt is zero, and it hears nothing else but zeros. The latency is printed: the goal is 20 ms.
@@ -63,36 +63,40 @@ fn a_halt_is_the_last_word() {
         let run = harness
             .start_action("walk", plan.into_iter().next().unwrap(), json!({}))
             .unwrap();
-        let told = || -> Vec<(f64, f64)> {
+        let received = || -> Vec<(f64, f64)> {
             let frames = frames(&peer).into_iter();
-            let told = frames.filter_map(|frame| Some((frame["t"].as_f64()?, ahead(&frame)?)));
-            told.collect()
+            let speeds = frames.filter_map(|frame| Some((frame["t"].as_f64()?, ahead(&frame)?)));
+            speeds.collect()
         };
         peer.wait("a velocity", |_| {
-            told().last().filter(|(_, speed)| *speed > 0.0).map(drop)
+            received().last().filter(|(_, speed)| *speed > 0.0).map(drop)
         });
         let since = now();
         harness.cancel(run.id());
         harness.halt(&["all"], false).unwrap();
         let _ = run.wait();
         let zero = peer.wait("three zeros", |_| {
-            let told = told();
-            let zeros = told.iter().rev().take_while(|(_, speed)| *speed == 0.0).count();
-            (zeros >= 3).then(|| told[told.len() - zeros].0)
+            let received = received();
+            let zeros = received
+                .iter()
+                .rev()
+                .take_while(|(_, speed)| *speed == 0.0)
+                .count();
+            (zeros >= 3).then(|| received[received.len() - zeros].0)
         });
         println!(
             "{file} {kind}: the first zero {:.1} ms after the halt",
             (zero - since) * 1000.0
         );
         // What was under way when the halt began may have come after it began, and nothing comes after the first zero.
-        let told = told();
-        let first = told
+        let received = received();
+        let first = received
             .iter()
             .position(|(at, speed)| *at >= since && *speed == 0.0)
             .unwrap();
         assert!(
-            told[first..].iter().all(|(_, speed)| *speed == 0.0),
-            "{file} {kind}: {told:?}"
+            received[first..].iter().all(|(_, speed)| *speed == 0.0),
+            "{file} {kind}: {received:?}"
         );
     };
     rows.chunks(4).for_each(|some| each(some, check));

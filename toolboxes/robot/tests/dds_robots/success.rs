@@ -114,10 +114,10 @@ fn no_arm_succeeds_that_does_not_move() {
                 continue;
             };
             assert_eq!(output["success"], false, "{kind}: {tool} {args}: {output}");
-            let said = output["message"].to_string();
+            let message = output["message"].to_string();
             assert!(
-                said.contains("does not move") || said.contains("does not know where"),
-                "{kind}: {tool} {args}: {said}"
+                message.contains("does not move") || message.contains("does not know where"),
+                "{kind}: {tool} {args}: {message}"
             );
         }
         if kind == "k1_rpc" {

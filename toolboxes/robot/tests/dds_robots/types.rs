@@ -49,8 +49,11 @@ fn a_velocity_has_the_type_that_the_robot_reads() {
         let walked = walk(&scene);
         assert_eq!(walked["success"], true, "{kind}: {walked}");
         let frames = scene.new_frames();
-        let told = velocities(&frames);
-        assert!(told.iter().any(|velocity| velocity[0] > 0.0), "{kind}: {told:?}");
+        let received = velocities(&frames);
+        assert!(
+            received.iter().any(|velocity| velocity[0] > 0.0),
+            "{kind}: {received:?}"
+        );
         let stamps: Vec<&Value> = frames.iter().filter(|frame| frame["topic"] == "stamp").collect();
         assert_eq!(stamps.is_empty(), !stamped, "{kind}");
         for stamp in stamps {
@@ -59,11 +62,11 @@ fn a_velocity_has_the_type_that_the_robot_reads() {
         }
         // Both ends of a motion, and the stop of a process that is not there any more.
         scene.harness.halt(&["all"], true).unwrap();
-        scene.heard("a stop", |frame| frame["velocity"] == json!([0.0, 0.0, 0.0]));
+        scene.await_frame("a stop", |frame| frame["velocity"] == json!([0.0, 0.0, 0.0]));
         scene.settle();
         let _ = scene.new_frames();
         scene.harness.safe_stop(scene.config.clone()).unwrap();
-        scene.heard("a safe stop", |frame| frame["velocity"] == json!([0.0, 0.0, 0.0]));
+        scene.await_frame("a safe stop", |frame| frame["velocity"] == json!([0.0, 0.0, 0.0]));
         let expected = BTreeSet::from([format!("geometry_msgs::msg::dds_::{ours}_")]);
         assert_eq!(writers(&scene), expected, "{kind}: {more}");
     });

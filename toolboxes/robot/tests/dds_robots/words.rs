@@ -13,20 +13,20 @@ fn the_k1s_topics_carry_what_they_are_documented_to() {
         "walk",
         json!({"direction": "forward", "speed": 0.3, "duration": 1.0}),
     );
-    let told = velocities(&scene.new_frames());
-    let walking = told
+    let received = velocities(&scene.new_frames());
+    let walking = received
         .iter()
         .filter(|velocity| **velocity == [0.3, 0.0, 0.0])
         .count();
-    assert!((5..=12).contains(&walking), "ten times a second: {told:?}");
+    assert!((5..=12).contains(&walking), "ten times a second: {received:?}");
     scene.call("look_at", json!({"target": "left"}));
-    scene.heard("word to the head", |frame| frame["topic"] == "head");
+    scene.await_frame("word to the head", |frame| frame["topic"] == "head");
     let frames = scene.new_frames();
     let head: Vec<&Value> = frames.iter().filter(|frame| frame["topic"] == "head").collect();
     assert_eq!(head.last().unwrap()["data"], json!([-45.0, 0.0]), "{head:?}");
     scene.call("go_to_pose", json!({"pose": "arms_up"}));
     for arm in ["left_arm", "right_arm"] {
-        scene.heard(arm, |frame| frame["label"] == arm && frame["data"][0] == -110.0);
+        scene.await_frame(arm, |frame| frame["label"] == arm && frame["data"][0] == -110.0);
     }
     let frames = scene.new_frames();
     for (arm, sign) in [("left_arm", -1.0), ("right_arm", 1.0)] {
@@ -140,13 +140,14 @@ fn the_g1s_own_functions_are_called_as_they_should() {
         "walk",
         json!({"direction": "forward", "speed": 0.3, "duration": 1.0}),
     );
-    let told = velocities(&scene.new_frames());
+    let received = velocities(&scene.new_frames());
     assert!(
-        told.iter()
+        received
+            .iter()
             .filter(|velocity| **velocity == [0.3, 0.0, 0.0])
             .count()
             >= 4,
-        "{told:?}"
+        "{received:?}"
     );
     scene.call("wave", json!({"arm": "right", "style": "shy"}));
     let frames = scene.new_frames();

@@ -16,8 +16,8 @@ fn the_last_notice_names_every_robot() {
     let says = |expected: [&str; 2]| {
         let state_is = |data: Value| {
             let reason = data["reason"].as_str().unwrap().to_owned();
-            let told = |robot: &str, state: &str| reason.contains(&format!("{robot} ({state})"));
-            (told("five", expected[0]) && told("other", expected[1]) && told("toy", "simulated"))
+            let lists = |robot: &str, state: &str| reason.contains(&format!("{robot} ({state})"));
+            (lists("five", expected[0]) && lists("other", expected[1]) && lists("toy", "simulated"))
                 .then(|| data["state"].clone())
         };
         within(&format!("notice {expected:?}"), || {

@@ -444,8 +444,11 @@ fn an_arm_that_is_not_the_files_does_not_move() {
         let Err(refused) = Harness::open::<Robots>(config) else {
             panic!("{key}: opened");
         };
-        let said = format!("{refused:?}");
-        assert!(said.contains(reason) && said.contains("elbow_flex"), "{said}");
+        let message = format!("{refused:?}");
+        assert!(
+            message.contains(reason) && message.contains("elbow_flex"),
+            "{message}"
+        );
     }
     assert!(arm.as_lerobot_left_it());
 }

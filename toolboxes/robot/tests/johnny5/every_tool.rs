@@ -196,8 +196,8 @@ fn every_call_moves_what_it_says(calls: &[(&'static str, Value)], done: &Mutex<B
     for (tool, args) in calls {
         let (_, _) = (body.left.take_frames(), body.right.take_frames());
         let before = lasting();
-        let came = run(&harness, &names, tool, args);
-        match &came {
+        let outcome = run(&harness, &names, tool, args);
+        match &outcome {
             Came::Done(_) => drop(done.lock().unwrap().insert(*tool)),
             Came::Failed(why) => assert!(may_fail(tool, why), "{tool} {args}: {why}"),
             Came::Absent => println!("{tool} is absent"),
@@ -226,7 +226,7 @@ fn every_call_moves_what_it_says(calls: &[(&'static str, Value)], done: &Mutex<B
                 *tool,
                 "enable_torque" | "point_at_person" | "look_at_speaker" | "load_config" | "recover_servo"
             );
-        if motion && matches!(came, Came::Done(_)) {
+        if motion && matches!(outcome, Came::Done(_)) {
             assert!(
                 !moved.is_empty() || tool.starts_with("calibrate") || *tool == "set_home_position",
                 "{tool} moves nothing"

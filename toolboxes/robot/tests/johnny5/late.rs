@@ -212,10 +212,10 @@ async fn one(seed: u64, shown: &mut Shown) {
     match robot.halt(&Subsystem::EACH, true) {
         Ok(()) => shown.confirmed += 1,
         Err(error) => {
-            let said = error.to_string();
+            let message = error.to_string();
             assert!(
-                said.contains("answer too slowly") || said.contains("the stop is sent next"),
-                "seed {seed}: {said}"
+                message.contains("answer too slowly") || message.contains("the stop is sent next"),
+                "seed {seed}: {message}"
             );
             shown.unconfirmed += 1;
         }

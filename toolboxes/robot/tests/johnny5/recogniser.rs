@@ -111,8 +111,8 @@ fn an_answer_of_another_shape_is_refused() {
             "the camera is off",
         ),
     ] {
-        let said = answer.clone();
-        robot.respond("ovos.robot.recognise", move |_| Some(Ok(said.clone())));
+        let response = answer.clone();
+        robot.respond("ovos.robot.recognise", move |_| Some(Ok(response.clone())));
         let seen = answered(&robot, "what_is_there", json!({}));
         assert_eq!(seen["success"], false, "{answer}: {seen:#}");
         assert!(

@@ -86,10 +86,10 @@ async fn a_missing_servo_is_done_without_when_the_robot_was_told_to() {
         "{output:?}"
     );
     // It is looked for now and then, and told nothing.
-    let told = |frame: &Frame| {
+    let is_command = |frame: &Frame| {
         frame.writes().iter().any(|(id, ..)| *id == 5) || frame.word(5, r::GOAL_POSITION).is_some()
     };
-    assert!(!body.left.frames().iter().any(told));
+    assert!(!body.left.frames().iter().any(is_command));
     let wheel = Step::SetDegraded {
         missing_servos: vec!["left:8".to_owned()],
         continue_anyway: true,
@@ -440,8 +440,8 @@ async fn servos_that_fall_silent_behind_an_open_port_are_away_until_one_answers(
         (1..=8).for_each(|id| body.right.break_servo(id, fault));
     };
     let last = || {
-        let told = notices.all().into_iter().rev();
-        let mut backends = told.filter_map(|notice| match notice {
+        let newest = notices.all().into_iter().rev();
+        let mut backends = newest.filter_map(|notice| match notice {
             Notice::Backend { state, reason } => Some((state, reason)),
             _ => None,
         });

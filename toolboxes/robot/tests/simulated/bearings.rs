@@ -98,11 +98,11 @@ fn a_person_on_the_left_has_a_positive_bearing_and_a_turn_by_it_faces_the_person
         person["bearing_degrees"].as_f64().unwrap()
     };
     assert_eq!((seen("Ada"), seen("Bo"), seen("Cy")), (40.0, -25.0, -170.0));
-    let heard = done(&robot, "get_speaker_direction", json!({}));
+    let speaker = done(&robot, "get_speaker_direction", json!({}));
     assert_eq!(
-        *found(&heard, "bearing_degrees").unwrap(),
+        *found(&speaker, "bearing_degrees").unwrap(),
         json!(-25.0),
-        "{heard:#}"
+        "{speaker:#}"
     );
     for name in ["Ada", "Cy", "Bo", "Ada"] {
         done(&robot, "turn", json!({"target": seen(name)}));

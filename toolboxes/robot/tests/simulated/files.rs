@@ -261,11 +261,11 @@ fn a_rehearsal_holds_things_drives_and_stops() {
         torque.to_string().contains("false"),
         "its file says torque_off: {torque:#}"
     );
-    let told = harness
+    let notices = harness
         .events()
         .into_iter()
         .filter(|event| event.kind == "backend");
-    let states: Vec<String> = told
+    let states: Vec<String> = notices
         .filter_map(|event| Some(event.data?["state"].to_string()))
         .collect();
     assert!(states.iter().all(|state| state == "\"simulated\""), "{states:?}");

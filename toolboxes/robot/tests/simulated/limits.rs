@@ -329,10 +329,10 @@ fn opening_moves_nothing_and_powers_nothing() {
         .values()
         .any(|value| value == true);
     assert!(!powered, "{torque:#}");
-    let told = fs::read_to_string(&trace).unwrap();
+    let lines = fs::read_to_string(&trace).unwrap();
     assert!(
-        !told.contains("\"move\"") && !told.contains("\"drive\""),
-        "{told}"
+        !lines.contains("\"move\"") && !lines.contains("\"drive\""),
+        "{lines}"
     );
 }
 
@@ -450,7 +450,7 @@ fn a_mistake_in_one_robot_keeps_the_others_serving() {
         ] {
             let mut args = args;
             args["robot"] = json!("bad");
-            let said = match harness.invoke(tool, args) {
+            let message = match harness.invoke(tool, args) {
                 Ok(output) => {
                     assert_eq!(output["success"], false, "{output:#}");
                     output["message"].to_string()
@@ -458,19 +458,19 @@ fn a_mistake_in_one_robot_keeps_the_others_serving() {
                 Err(error) => error.to_string(),
             };
             for part in &expected {
-                assert!(said.contains(part), "{robots}: {tool}: {said}");
+                assert!(message.contains(part), "{robots}: {tool}: {message}");
             }
-            assert!(!said.contains('\n'), "{said}");
+            assert!(!message.contains('\n'), "{message}");
         }
         // `status` and `doctor` say what the toolbox said last of its backend.
-        let told = harness
+        let notice = harness
             .events()
             .into_iter()
             .rev()
             .find(|event| event.kind == "backend");
-        let told = told.and_then(|event| event.data).unwrap();
-        assert_eq!(told["state"], "lost", "{told}");
-        let reason = told["reason"].as_str().unwrap();
+        let notice = notice.and_then(|event| event.data).unwrap();
+        assert_eq!(notice["state"], "lost", "{notice}");
+        let reason = notice["reason"].as_str().unwrap();
         assert!(expected.iter().all(|part| reason.contains(part)), "{reason}");
         assert!(reason.contains("good (simulated)"), "{reason}");
         // A stop stops the one that is driven.

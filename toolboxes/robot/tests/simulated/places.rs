@@ -102,11 +102,11 @@ fn a_place_that_cannot_be_reached_says_why() {
         ("a\nb", "expected 1 to"),
     ] {
         let answer = robot.invoke("go_to_place", json!({"place": place}));
-        let said = match answer {
+        let message = match answer {
             Ok(done) => done["message"].to_string(),
             Err(failure) => failure.to_string(),
         };
-        assert!(said.contains(why), "{place:?}: {said}");
+        assert!(message.contains(why), "{place:?}: {message}");
     }
     // Its limits hold on the way, too.
     let mut near = kiwi();
@@ -131,12 +131,12 @@ fn a_place_that_cannot_be_reached_says_why() {
             ("remember_place", json!({"place": "here"})),
             ("forget_place", json!({"place": "kitchen"})),
         ] {
-            let said = robot
+            let message = robot
                 .invoke(tool, args)
                 .map_or_else(|e| e.to_string(), |done| done["message"].to_string());
             assert!(
-                said.contains("places.json") && said.contains("fix the file"),
-                "{tool}: {said}"
+                message.contains("places.json") && message.contains("fix the file"),
+                "{tool}: {message}"
             );
         }
         assert_eq!(std::fs::read_to_string(&file).unwrap(), broken);
@@ -189,12 +189,12 @@ fn a_place_of_a_hand_is_one_of_that_arm_alone() {
             ("pick_object", json!({"object": "tray", "hand": "right"})),
             ("place_object", json!({"location": "tray", "hand": "right"})),
         ] {
-            let said = robot
+            let message = robot
                 .invoke(tool, args)
                 .map_or_else(|e| e.to_string(), |done| done["message"].to_string());
             assert!(
-                said.contains(why) && said.contains("call remember_place again"),
-                "{tool}: {said}"
+                message.contains(why) && message.contains("call remember_place again"),
+                "{tool}: {message}"
             );
         }
     }

@@ -328,10 +328,13 @@ fn a_wrong_file_says_what_is_wrong() {
         let Err(error) = kind_of(&path) else {
             panic!("accepted, expected {expected:?}:\n{text}");
         };
-        let said = error.to_string();
-        assert!(said.contains("my-arm.toml") && !said.contains('\n'), "{said}");
+        let message = error.to_string();
+        assert!(
+            message.contains("my-arm.toml") && !message.contains('\n'),
+            "{message}"
+        );
         for part in expected {
-            assert!(said.contains(part), "{part}: {said}");
+            assert!(message.contains(part), "{part}: {message}");
         }
     }
     let few = OWN.replacen("driver = \"feetech\"", "driver = \"unitree\"", 1);
@@ -392,18 +395,18 @@ fn a_broken_file_leaves_out_its_robot_alone() {
         ("broken.toml", "name = \"broken\"\nwheels = 3\n"),
     ]);
     let good = json!({"kind": "my-arm", "simulated": true});
-    let told = |harness: &Harness| {
-        let told = harness
+    let notice = |harness: &Harness| {
+        let last = harness
             .events()
             .into_iter()
             .rev()
             .find(|event| event.kind == "backend");
-        told.and_then(|event| event.data).unwrap()
+        last.and_then(|event| event.data).unwrap()
     };
     // Not asked for.
     let harness =
         Harness::open::<Robots>(json!({"robots_dir": folder.path(), "robots": {"mine": good}})).unwrap();
-    let reason = told(&harness);
+    let reason = notice(&harness);
     assert_eq!(reason["state"], "simulated", "{reason}");
     let reason = reason["reason"].as_str().unwrap_or_default().to_owned();
     assert!(
@@ -421,10 +424,10 @@ fn a_broken_file_leaves_out_its_robot_alone() {
         .invoke("go_to_pose", json!({"robot": "mine", "pose": "home"}))
         .unwrap();
     assert_eq!(done["success"], true, "{done:#}");
-    let said: Value = told(&harness);
+    let data: Value = notice(&harness);
     assert!(
-        said["reason"].as_str().unwrap().contains("broken.toml, line 2"),
-        "{said}"
+        data["reason"].as_str().unwrap().contains("broken.toml, line 2"),
+        "{data}"
     );
     let refused = harness
         .invoke("go_to_pose", json!({"robot": "bad", "pose": "home"}))
@@ -468,10 +471,10 @@ fn two_files_of_one_robot_are_said() {
     let twin = OWN.replacen("my-arm", "my_arm", 1);
     let folder = folder(&[("my-arm.toml", OWN), ("my_arm.toml", &twin)]);
     let found = Shelf::open(Some(folder.path())).find("my-arm").map(|_| ());
-    let said = found.unwrap_err().to_string();
+    let message = found.unwrap_err().to_string();
     assert!(
-        said.contains("my-arm.toml") && said.contains("my_arm.toml"),
-        "{said}"
+        message.contains("my-arm.toml") && message.contains("my_arm.toml"),
+        "{message}"
     );
 }
 

@@ -41,8 +41,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A running script and every line it has printed.
 pub(crate) struct Peer {
     child: Child,
-    said: Mutex<Option<ChildStdin>>,
-    heard: Arc<(Mutex<Vec<String>>, Condvar)>,
+    stdin: Mutex<Option<ChildStdin>>,
+    printed: Arc<(Mutex<Vec<String>>, Condvar)>,
     name: String,
 }
 
@@ -71,31 +71,31 @@ impl Peer {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let heard = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
+        let printed = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
         let pipes: [Box<dyn std::io::Read + Send>; 2] = [
             Box::new(child.stdout.take().unwrap()),
             Box::new(child.stderr.take().unwrap()),
         ];
         for pipe in pipes {
-            let heard = Arc::clone(&heard);
+            let printed = Arc::clone(&printed);
             // Ends with the pipe, which ends with the child.
             std::thread::spawn(move || {
                 for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-                    heard.0.lock().unwrap().push(line);
-                    heard.1.notify_all();
+                    printed.0.lock().unwrap().push(line);
+                    printed.1.notify_all();
                 }
             });
         }
         Self {
-            said: Mutex::new(child.stdin.take()),
+            stdin: Mutex::new(child.stdin.take()),
             child,
-            heard,
+            printed,
             name: name.to_owned(),
         }
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.heard.0.lock().unwrap().clone()
+        self.printed.0.lock().unwrap().clone()
     }
 
     /// Waits until the lines so far satisfy `seen`, a minute at most.
@@ -109,10 +109,10 @@ impl Peer {
             }
             let left = end.saturating_duration_since(Instant::now());
             assert!(!left.is_zero(), "{}: no {what}:\n{}", self.name, lines.join("\n"));
-            let heard = self.heard.0.lock().unwrap();
-            if heard.len() == lines.len() {
+            let printed = self.printed.0.lock().unwrap();
+            if printed.len() == lines.len() {
                 // What `seen` asks may also be another party, which does not wake us.
-                drop(self.heard.1.wait_timeout(heard, left.min(LOOK)).unwrap());
+                drop(self.printed.1.wait_timeout(printed, left.min(LOOK)).unwrap());
             }
         }
     }
@@ -126,7 +126,7 @@ impl Peer {
 
     /// Says a line to the script.
     pub(crate) fn say(&self, line: &str) {
-        writeln!(self.said.lock().unwrap().as_mut().unwrap(), "{line}").unwrap();
+        writeln!(self.stdin.lock().unwrap().as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// Freezes it, or lets it go on.
@@ -137,16 +137,16 @@ impl Peer {
 
     /// Waits for its end, which must be a good one, and returns what it printed.
     pub(crate) fn finish(mut self) -> String {
-        drop(self.said.lock().unwrap().take());
+        drop(self.stdin.lock().unwrap().take());
         let status = self.child.wait().unwrap();
         // Its last words may still be in the pipe.
         let end = Instant::now() + Duration::from_millis(500);
         while Instant::now() < end && !status.success() {
             std::thread::park_timeout(Duration::from_millis(10));
         }
-        let said = self.lines().join("\n");
-        assert!(status.success(), "{}: {status}\n{said}", self.name);
-        said
+        let output = self.lines().join("\n");
+        assert!(status.success(), "{}: {status}\n{output}", self.name);
+        output
     }
 }
 

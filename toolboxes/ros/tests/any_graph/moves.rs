@@ -294,3 +294,28 @@ fn a_goal_that_is_accepted_after_the_stop_is_cancelled() {
     assert!(run.wait().result().is_err());
     scene.until("canceled", |said| said.len() == 1);
 }
+
+/// The action refuses the cancel of the call once, and pursues its goal until the next stop.
+#[test]
+fn a_goal_whose_cancel_was_not_confirmed_is_cancelled_by_the_next_stop() {
+    for parts in ["navigate_to_pose", "all"] {
+        let Some(scene) = cyclone("twist", "") else {
+            return;
+        };
+        scene.peer.say("objects");
+        let action = scene.action("ros_goal", ahead(500.0)).unwrap().unwrap();
+        let run = scene.ros.start_action("ros_goal", action, json!({})).unwrap();
+        scene.until("goal", |goals| !goals.is_empty());
+        run.cancel();
+        assert!(run.wait().result().is_err(), "{parts}");
+        scene.until("objected", |refused| refused.len() == 1);
+        assert!(scene.values("canceled").is_empty(), "{parts}");
+        scene.ros.halt(&["cmd_vel"], false).unwrap();
+        assert!(
+            scene.values("cancel").is_empty(),
+            "{parts}: a stop of another part"
+        );
+        scene.ros.halt(&[parts], false).unwrap();
+        scene.until("canceled", |ended| ended.len() == 1);
+    }
+}

@@ -124,9 +124,9 @@ impl BoosterK1 {
             "hand_index": i64::from(key == Subsystem::RightArm),
         });
         self.ask(link, control, api::CONTROL_GRIPPER, &body).await?;
-        link.hands.told(key, close);
+        link.hands.note(key, close);
         control.sleep(Duration::from_secs(1)).await?;
-        Ok(ActionOutput::said(format!(
+        Ok(ActionOutput::new(format!(
             "gripper of {on} was told to {}",
             if close { "close" } else { "open" }
         ))
@@ -160,7 +160,7 @@ impl BoosterK1 {
                 let begin = json!({"hand_index": hand, "hand_action": 0});
                 self.own(link, on, &begin, End::wave(hand), time, control).await?;
                 Ok(Some(
-                    ActionOutput::said("waved").note("the robot's own wave: it knows no style"),
+                    ActionOutput::new("waved").note("the robot's own wave: it knows no style"),
                 ))
             }
             // The robot dances with its whole body. The right arm's part of the plan starts and ends the dance.
@@ -168,7 +168,7 @@ impl BoosterK1 {
                 let begin = json!({ "dance_id": dance(style) });
                 let time = Duration::from_secs_f64(*duration);
                 self.own(link, on, &begin, End::dance(), time, control).await?;
-                Ok(Some(ActionOutput::said("danced").note("the robot's own dance")))
+                Ok(Some(ActionOutput::new("danced").note("the robot's own dance")))
             }
             (Step::Dance { duration, .. }, _) => {
                 control.sleep(Duration::from_secs_f64(*duration)).await?;

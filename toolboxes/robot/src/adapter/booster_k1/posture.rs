@@ -21,13 +21,13 @@ impl Posture {
     /// Subscribes to the report, and sends a notice when it changes.
     pub(super) fn hear(participant: &Participant, notify: &Notify) -> Result<Self, RosError> {
         let posture = Arc::new(AtomicU32::new(READY));
-        let heard = Arc::clone(&posture);
+        let latest = Arc::clone(&posture);
         let notify = notify.clone();
-        participant.subscribe(FALL_DOWN, FALL_DOWN_STATE, false, move |said: FallDownState| {
-            if heard.swap(said.fall_down_state, Ordering::SeqCst) == said.fall_down_state {
+        participant.subscribe(FALL_DOWN, FALL_DOWN_STATE, false, move |report: FallDownState| {
+            if latest.swap(report.fall_down_state, Ordering::SeqCst) == report.fall_down_state {
                 return;
             }
-            let (state, reason) = match trouble(said.fall_down_state) {
+            let (state, reason) = match trouble(report.fall_down_state) {
                 Some(trouble) => (BackendState::Degraded, trouble),
                 None => (BackendState::Connected, "it stands again".to_owned()),
             };

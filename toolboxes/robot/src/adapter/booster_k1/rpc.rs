@@ -40,7 +40,7 @@ pub(in crate::adapter) struct RpcLink {
     state: Latest<LowState>,
     /// The last commanded positions of arms and head.
     sent: LastAngles,
-    told: Mutex<ArmCommand>,
+    command: Mutex<ArmCommand>,
     /// Whether the arms may obey us. If so, they are given back in the end.
     pub(super) ours: AtomicBool,
     /// Whether the robot has given us the arms and was not away since then.
@@ -97,7 +97,7 @@ impl RpcLink {
             commands,
             state,
             sent: LastAngles::default(),
-            told: Mutex::default(),
+            command: Mutex::default(),
             ours: AtomicBool::new(false),
             taken: AtomicBool::new(false),
             hands: Hands::default(),
@@ -114,8 +114,8 @@ impl RpcLink {
         &self.sent
     }
 
-    fn told(&self) -> MutexGuard<'_, ArmCommand> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn command(&self) -> MutexGuard<'_, ArmCommand> {
+        self.command.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drops everything that was known of a robot that went away. It may come back restarted, so it is asked for the
@@ -125,25 +125,25 @@ impl RpcLink {
         self.taken.store(false, Ordering::SeqCst);
         *self.state.lock() = None;
         self.sent.forget();
-        self.told().stale = true;
+        self.command().stale = true;
     }
 
     /// After the robot was away, commands our arms to their present positions: a restarted robot would swing them to
     /// the old positions. Returns false if the robot has not reported the positions.
-    fn refresh(&self, told: &mut ArmCommand) -> bool {
-        if !told.stale {
+    fn refresh(&self, command: &mut ArmCommand) -> bool {
+        if !command.stale {
             return true;
         }
         let state = self.state.lock();
         let Some(state) = state.as_ref() else {
             return false;
         };
-        for (motor, measured) in told.motors.iter_mut().zip(&state.motor_state_serial) {
+        for (motor, measured) in command.motors.iter_mut().zip(&state.motor_state_serial) {
             if motor.weight > 0.0 {
                 motor.q = measured.q;
             }
         }
-        told.stale = false;
+        command.stale = false;
         true
     }
 
@@ -163,7 +163,7 @@ impl RpcLink {
     /// present position.
     pub(super) fn damp(&self) -> Result<(), RosError> {
         let damped = self.rpc.send(api::CHANGE_MODE, &json!({"mode": 0}));
-        *self.told() = ArmCommand::default();
+        *self.command() = ArmCommand::default();
         self.sent.forget();
         damped.and(self.give_back())
     }
@@ -176,37 +176,37 @@ impl RpcLink {
     /// Whether the arms may be given back, now that this arm is at home: the other arm is at home, too, or does not
     /// obey us.
     pub(super) fn may_fade(&self, on: Subsystem) -> bool {
-        let mut told = self.told();
-        if !told.home.contains(&on) {
-            told.home.push(on);
+        let mut command = self.command();
+        if !command.home.contains(&on) {
+            command.home.push(on);
         }
         let obeys = |arm: Subsystem| {
             joints(arm).is_some_and(|(first, count)| {
-                let mut motors = told.motors.iter().skip(first).take(count);
+                let mut motors = command.motors.iter().skip(first).take(count);
                 motors.any(|motor| motor.weight > 0.0)
             })
         };
         let arms = [Subsystem::LeftArm, Subsystem::RightArm];
         arms.into_iter()
-            .all(|arm| told.home.contains(&arm) || !obeys(arm))
+            .all(|arm| command.home.contains(&arm) || !obeys(arm))
     }
 
     /// Lowers the arms' weight by a step, and returns whether the weight is now 0.
     pub(super) fn fade(&self) -> Result<bool, RosError> {
-        let mut told = self.told();
-        for motor in &mut told.motors {
+        let mut command = self.command();
+        for motor in &mut command.motors {
             motor.weight = (motor.weight - WEIGHT_STEP).max(0.0);
         }
-        let none = told.motors.iter().all(|motor| motor.weight <= 0.0);
-        let command = LowCmd {
+        let none = command.motors.iter().all(|motor| motor.weight <= 0.0);
+        let message = LowCmd {
             cmd_type: 1,
-            motor_cmd: told.motors.clone(),
+            motor_cmd: command.motors.clone(),
         };
         if none {
-            *told = ArmCommand::default();
+            *command = ArmCommand::default();
         }
-        self.commands.publish(command)?;
-        drop(told);
+        self.commands.publish(message)?;
+        drop(command);
         Ok(none)
     }
 
@@ -256,15 +256,15 @@ impl RpcLink {
         let Some((first, count)) = joints(on) else {
             return Ok(true);
         };
-        let mut told = self.told();
-        if !self.refresh(&mut told) {
+        let mut command = self.command();
+        if !self.refresh(&mut command) {
             return Err(RosError::Topic {
                 topic: "/low_state".to_owned(),
                 reason: "nothing was heard there since the robot was away".to_owned(),
             });
         }
-        told.home.retain(|home| *home != on);
-        for (motor, position) in told.motors.iter_mut().skip(first).take(count).zip(positions) {
+        command.home.retain(|home| *home != on);
+        for (motor, position) in command.motors.iter_mut().skip(first).take(count).zip(positions) {
             *motor = MotorCmd {
                 q: radians(*position),
                 kp: STIFFNESS,
@@ -273,15 +273,15 @@ impl RpcLink {
                 ..MotorCmd::default()
             };
         }
-        let mut arm = told.motors.iter().skip(first).take(count);
+        let mut arm = command.motors.iter().skip(first).take(count);
         let whole = arm.all(|motor| motor.weight >= WEIGHT);
-        let command = LowCmd {
+        let message = LowCmd {
             cmd_type: 1,
-            motor_cmd: told.motors.clone(),
+            motor_cmd: command.motors.clone(),
         };
         // Published under the lock: one command is for both arms, and an older one must not follow a newer one.
-        self.commands.publish(command)?;
-        drop(told);
+        self.commands.publish(message)?;
+        drop(command);
         Ok(whole)
     }
 
@@ -321,8 +321,8 @@ impl RpcLink {
 
     /// Sends every end request, even after one that failed.
     fn end_each(&self, ends: &[End]) -> Result<(), RosError> {
-        let said: Vec<_> = ends.iter().map(|end| self.say_end(end)).collect();
-        said.into_iter().collect()
+        let sent: Vec<_> = ends.iter().map(|end| self.say_end(end)).collect();
+        sent.into_iter().collect()
     }
 
     /// Sends an end request now, and again until the robot confirms it.

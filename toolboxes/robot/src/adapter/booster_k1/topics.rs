@@ -51,7 +51,7 @@ impl TopicsLink {
         let participant = Participant::join_graph(&config.ros, &node_name(name))?;
         let topics = config.topics.clone();
         let joints = Arc::new(Mutex::new(HashMap::new()));
-        let heard = Arc::clone(&joints);
+        let latest = Arc::clone(&joints);
         let last_word = LastWord::default();
         let word = last_word.clone();
         participant.subscribe(
@@ -59,8 +59,8 @@ impl TopicsLink {
             "sensor_msgs/JointState",
             false,
             move |state: JointState| {
-                word.heard();
-                let mut known = heard.lock().unwrap_or_else(PoisonError::into_inner);
+                word.note();
+                let mut known = latest.lock().unwrap_or_else(PoisonError::into_inner);
                 let positions = state
                     .position
                     .iter()

@@ -36,7 +36,7 @@ impl Feetech {
             (_, "offsets_only" | "set_home") => self.set_home(on, control).await?,
             (Subsystem::Gantry, "center_only") | (_, "home_only") => {
                 self.homes(&servos, control).await?;
-                ActionOutput::said(format!("{on} is at home"))
+                ActionOutput::new(format!("{on} is at home"))
             }
             (on, "quick") if on.is_arm() && write => {
                 return Err(ActionError::Refused(
@@ -89,7 +89,7 @@ impl Feetech {
         mode: &str,
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
-        let mut output = ActionOutput::said("the base turns as it should");
+        let mut output = ActionOutput::new("the base turns as it should");
         if matches!(mode, "wheel_test" | "full") {
             let mut turned = serde_json::Map::new();
             let wheels: Vec<(String, u8)> = self
@@ -151,7 +151,7 @@ impl Feetech {
         }
         Ok(ActionOutput {
             notes,
-            ..ActionOutput::said(format!("{on} is at home where it is now")).with("offsets", offsets)
+            ..ActionOutput::new(format!("{on} is at home where it is now")).with("offsets", offsets)
         })
     }
 }

@@ -81,7 +81,7 @@ impl Feetech {
                 moved.heading.to_degrees()
             )));
         }
-        let output = ActionOutput::said(format!("drove for {seconds:.1} s"))
+        let output = ActionOutput::new(format!("drove for {seconds:.1} s"))
             .with("duration_s", tenth(seconds))
             .with(
                 "measured",
@@ -105,7 +105,7 @@ impl Feetech {
         let ids = self.wheel_ids();
         self.stand_still(bus, &ids, control).await?;
         self.measure(bus, &ids, control).await?;
-        Ok(ActionOutput::said("the base stands"))
+        Ok(ActionOutput::new("the base stands"))
     }
 
     /// Stops wheels and waits until they stand.

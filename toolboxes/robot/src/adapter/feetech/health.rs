@@ -83,7 +83,7 @@ impl Feetech {
                 mute.join(" and ")
             )
         });
-        let output = ActionOutput::said(format!("{count} motors answer"))
+        let output = ActionOutput::new(format!("{count} motors answer"))
             .with("buses", found)
             .trouble(trouble);
         Ok(if strangers.is_empty() {
@@ -152,15 +152,15 @@ impl Feetech {
     }
 
     /// A servo's health with its position in degrees or millimetres, and that of a wheel in degrees of its turn.
-    pub(super) fn told(&self, bus: BusName, id: u8, health: &Health) -> Value {
-        let mut told = json!(health);
+    pub(super) fn report(&self, bus: BusName, id: u8, health: &Health) -> Value {
+        let mut report = json!(health);
         let (position, scale) = match self.layout.servo(bus, id) {
             Some(servo) => (servo.value(health.position), servo.scale),
             None => (exact(health.position) * 360.0 / TURN, TURN / 360.0),
         };
-        told["position"] = json!(tenth(position));
-        told["speed"] = json!(tenth(exact(health.speed) / scale));
-        told
+        report["position"] = json!(tenth(position));
+        report["speed"] = json!(tenth(exact(health.speed) / scale));
+        report
     }
 
     pub(super) async fn status(
@@ -176,9 +176,9 @@ impl Feetech {
             let label = format!("{}:{id}", bus.as_str());
             match health {
                 Some(health) => {
-                    let mut told = self.told(*bus, *id, health);
-                    told["name"] = json!(name);
-                    motors.insert(label, told);
+                    let mut report = self.report(*bus, *id, health);
+                    report["name"] = json!(name);
+                    motors.insert(label, report);
                 }
                 None => silent.push((*bus, *id)),
             }
@@ -190,7 +190,7 @@ impl Feetech {
                 .collect();
             return Err(self.broken(format!("no motor of {on} answers: {}", asked.join(", "))));
         }
-        let output = ActionOutput::said(format!(
+        let output = ActionOutput::new(format!(
             "{} of {} motors of {on} answer",
             motors.len(),
             read.len()
@@ -246,7 +246,7 @@ impl Feetech {
         };
         // A hot motor is what the report is for; what could not be read is missing from it.
         let notes = troubles.clone();
-        let output = ActionOutput::said(message)
+        let output = ActionOutput::new(message)
             .with("motors", report)
             .with("healthy", troubles.is_empty())
             .with("troubles", troubles)
@@ -274,7 +274,7 @@ impl Feetech {
         let trouble = (!silent.is_empty())
             .then(|| format!("these motors of {on} do not answer: {}", silent.join(", ")));
         Ok(
-            ActionOutput::said(format!("{} motors of {on} were asked", motors.len()))
+            ActionOutput::new(format!("{} motors of {on} were asked", motors.len()))
                 .with("answers", answers)
                 .with("all_answer", silent.is_empty())
                 .trouble(trouble),
@@ -316,7 +316,7 @@ impl Feetech {
                     health.alarms.join(" and ")
                 ));
             }
-            measured.insert(name.clone(), self.told(*bus, *id, health));
+            measured.insert(name.clone(), self.report(*bus, *id, health));
         }
         if troubles.is_empty() {
             // A test of the whole robot tests each part.
@@ -327,7 +327,7 @@ impl Feetech {
         if !troubles.is_empty() {
             return Err(self.broken(format!("{on} failed its test: {}", troubles.join("; "))));
         }
-        let output = ActionOutput::said(format!("{on} is well: {} motors", read.len()));
+        let output = ActionOutput::new(format!("{on} is well: {} motors", read.len()));
         Ok(if verbose {
             output.with("motors", measured)
         } else {

@@ -95,8 +95,8 @@ impl Feetech {
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
         let kept = self.calibrations(servos, control).await?;
-        let mut told = serde_json::Map::new();
-        let mut output = ActionOutput::said(format!("the calibration of {on} was read; nothing was changed"));
+        let mut reports = serde_json::Map::new();
+        let mut output = ActionOutput::new(format!("the calibration of {on} was read; nothing was changed"));
         for servo in servos {
             let Some(kept) = kept.get(&(servo.bus, servo.id)) else {
                 return Err(self.broken(format!("{} does not answer", servo.label())));
@@ -116,9 +116,9 @@ impl Feetech {
                 }
                 Err(error) => output = output.note(error.to_string()),
             }
-            told.insert(servo.name.clone(), one);
+            reports.insert(servo.name.clone(), one);
         }
-        Ok(output.with("servos", told))
+        Ok(output.with("servos", reports))
     }
 
     /// Refuses the step if one of these joints has power: the step would switch the power off, and the joint would

@@ -304,12 +304,12 @@ fn ask(wire: &mut Wire, line: &Line, ids: &[u8], random: &mut fastrand::Rng, sho
 fn stopped_in_time(line: &Line, ids: &[u8], stop_at: Instant, rest: Rest, shown: &mut Tally) {
     let mut world = line.world();
     for id in ids {
-        let told = world.bus.frames().iter().find(|frame| {
+        let command = world.bus.frames().iter().find(|frame| {
             let slowed = frame.word(*id, r::GOAL_SPEED).is_some_and(|speed| speed <= 1);
             let off = frame.byte(*id, r::TORQUE_ENABLE) == Some(0);
             frame.at >= stop_at && if rest == Rest::LetGo { off } else { slowed }
         });
-        let took = told.expect("it was told").at - stop_at;
+        let took = command.expect("it was told").at - stop_at;
         shown.longest = shown.longest.max(took);
     }
     let end = stop_at + Duration::from_millis(100);

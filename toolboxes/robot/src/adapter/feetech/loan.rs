@@ -84,12 +84,12 @@ impl Feetech {
                 .unwrap_or_default(),
         };
         let begun = Instant::now();
-        let told = control.command(|| {
+        let started = control.command(|| {
             // Checked inside, as every motion is.
             let stopped = self.stopped.load(Ordering::SeqCst);
             (!stopped).then(|| guest.begin(&errand))
         })?;
-        match told {
+        match started {
             None => return Err(ActionError::Stopped),
             Some(Err(error)) => return Err(self.broken(format!("{name} cannot be started: {error}"))),
             Some(Ok(())) => {}
@@ -98,8 +98,8 @@ impl Feetech {
         let lasted = begun.elapsed();
         drop(ends);
         let output = self.taken_back(control).await?;
-        let told = describe(&stage, in_time, lasted, seconds);
-        let mut trouble: Vec<String> = told
+        let summary = describe(&stage, in_time, lasted, seconds);
+        let mut trouble: Vec<String> = summary
             .trouble
             .map(|why| format!("{name} {why}"))
             .into_iter()
@@ -109,13 +109,13 @@ impl Feetech {
         Ok(output
             .note(format!(
                 "{name} {}; every joint is held where it stands",
-                told.said
+                summary.text
             ))
             .with("policy", name)
             .with("seconds", (lasted.as_secs_f64() * 10.0).round() / 10.0)
-            .with("ended", told.word)
+            .with("ended", summary.word)
             .with("moved", json!(moved))
-            .with("output", told.output)
+            .with("output", summary.output)
             .trouble((!trouble.is_empty()).then(|| trouble.join("; "))))
     }
 
@@ -426,7 +426,7 @@ fn moved(before: &BTreeMap<String, f64>, output: &ActionOutput) -> BTreeMap<Stri
 /// What a call says of a program that has ended.
 struct Summary {
     /// After its name.
-    said: String,
+    text: String,
     /// Why that is no success, after its name.
     trouble: Option<String>,
     /// For programs.
@@ -436,9 +436,9 @@ struct Summary {
 
 fn describe(stage: &Stage, in_time: bool, lasted: Duration, seconds: f64) -> Summary {
     let lasting = format!("{:.1} s", lasted.as_secs_f64());
-    let wrong = |word, said: String| Summary {
-        trouble: Some(said.clone()),
-        said,
+    let wrong = |word, text: String| Summary {
+        trouble: Some(text.clone()),
+        text,
         word,
         output: Vec::new(),
     };
@@ -453,7 +453,7 @@ fn describe(stage: &Stage, in_time: bool, lasted: Duration, seconds: f64) -> Sum
         }
         Stage::Waiting | Stage::Running => return wrong("lost", "is not known to have ended".to_owned()),
     };
-    let told = match (ending, in_time) {
+    let summary = match (ending, in_time) {
         (
             Ending {
                 cause: Some(Cause::Flood),
@@ -475,7 +475,7 @@ fn describe(stage: &Stage, in_time: bool, lasted: Duration, seconds: f64) -> Sum
             format!("was killed after {lasting}: the process that kept it was told to end ({name})"),
         ),
         (Ending { code: Some(0), .. }, true) if lasted >= EARLY => Summary {
-            said: format!("has ended by itself after {lasting}"),
+            text: format!("has ended by itself after {lasting}"),
             trouble: None,
             word: "by_itself",
             output: Vec::new(),
@@ -485,7 +485,7 @@ fn describe(stage: &Stage, in_time: bool, lasted: Duration, seconds: f64) -> Sum
             let over = format!("had its {seconds} s and was ended");
             match means.filter(|means| *means > Means::Interrupt) {
                 None if was_interrupted(ending) => Summary {
-                    said: over,
+                    text: over,
                     trouble: None,
                     word: "time_over",
                     output: Vec::new(),
@@ -504,14 +504,14 @@ fn describe(stage: &Stage, in_time: bool, lasted: Duration, seconds: f64) -> Sum
             }
         }
     };
-    let last = ending.output.last().filter(|_| told.trouble.is_some());
+    let last = ending.output.last().filter(|_| summary.trouble.is_some());
     Summary {
-        trouble: told.trouble.map(|why| match last {
+        trouble: summary.trouble.map(|why| match last {
             Some(last) => format!("{why}; it wrote: {last}"),
             None => format!("{why}; it wrote nothing"),
         }),
         output: ending.output.clone(),
-        ..told
+        ..summary
     }
 }
 

@@ -36,12 +36,12 @@ impl Feetech {
             self.known().measured.remove(&(servo.bus, servo.id));
             let speed = if on.is_arm() { CAREFUL } else { SWEEP };
             let ends = self.ends_of(servo, speed, control).await?;
-            let told = ends
+            let reports = ends
                 .map(|end| json!({"at": tenth(servo.value(end.step)), "step": end.step, "felt": end.felt}));
-            ranges.insert(servo.name.clone(), json!({"low": told[0], "high": told[1]}));
+            ranges.insert(servo.name.clone(), json!({"low": reports[0], "high": reports[1]}));
             self.known().measured.insert((servo.bus, servo.id), ends);
         }
-        Ok(ActionOutput::said(format!("{on} was measured; nothing was written")).with("ranges", ranges))
+        Ok(ActionOutput::new(format!("{on} was measured; nothing was written")).with("ranges", ranges))
     }
 
     /// Writes what was measured last: each end that was felt becomes a limit in the servo; the other limits stay as they
@@ -80,7 +80,7 @@ impl Feetech {
             .then(|| format!("{on}: {word}: {}", notes.join("; ")));
         Ok(ActionOutput {
             notes,
-            ..ActionOutput::said(format!("{on}: {word}"))
+            ..ActionOutput::new(format!("{on}: {word}"))
                 .with("written", written)
                 .trouble(trouble)
         })

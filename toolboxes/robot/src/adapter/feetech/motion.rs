@@ -93,7 +93,7 @@ impl Feetech {
         let moved = self.go(&goals, speed, Blocked::Fails, control).await?;
         Ok(ActionOutput {
             notes,
-            ..ActionOutput::said(format!("{on} is there"))
+            ..ActionOutput::new(format!("{on} is there"))
                 .with("positions", json!(self.values(&goals, &moved)))
         })
     }
@@ -128,7 +128,7 @@ impl Feetech {
         }
         Ok(ActionOutput {
             notes,
-            ..ActionOutput::said(format!("{on} did it"))
+            ..ActionOutput::new(format!("{on} did it"))
         })
     }
 
@@ -232,7 +232,7 @@ impl Feetech {
         };
         Ok(ActionOutput {
             notes,
-            ..ActionOutput::said(format!("gripper of {on} is {word}"))
+            ..ActionOutput::new(format!("gripper of {on} is {word}"))
                 .with("closed", close)
                 .with("holding", close && moved.blocked)
                 .with("positions", json!(self.values(&[goal], &moved)))
@@ -286,7 +286,7 @@ impl Feetech {
             .copied()
             .unwrap_or_default();
         let height = tenth(servo.value(steps));
-        let output = ActionOutput::said(format!("lift is at {height} mm")).with("position_mm", height);
+        let output = ActionOutput::new(format!("lift is at {height} mm")).with("position_mm", height);
         Ok(if (wanted - value).abs() > 1.0 {
             output.ends_at("position_mm", wanted, value)
         } else {
@@ -339,7 +339,7 @@ impl Feetech {
             .unwrap_or_default();
         let reached = (servo.value(steps) - servo.min) / (servo.max - servo.min) * 100.0;
         Ok(
-            ActionOutput::said(format!("hitch is {}", if close { "closed" } else { "open" }))
+            ActionOutput::new(format!("hitch is {}", if close { "closed" } else { "open" }))
                 .with("grip_percent", tenth(reached))
                 .with("holding", close && moved.blocked),
         )

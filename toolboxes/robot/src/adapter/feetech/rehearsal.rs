@@ -82,7 +82,7 @@ impl Rehearsal {
             let line = SimulatedLine {
                 servos: Arc::new(Mutex::new(Bus::new(simulated))),
                 clock: around.clock.clone(),
-                heard: Arc::new(move |line, frame| heard(&world, &servos_of, bus, line, frame)),
+                heard: Arc::new(move |line, frame| note_motion(&world, &servos_of, bus, line, frame)),
             };
             lines.insert(bus, line);
         }
@@ -99,7 +99,7 @@ impl Rehearsal {
             (config.ports.left, config.ports.right) = (Some(nowhere.clone()), Some(nowhere));
         }
         // A line of simulated servos is no hardware that is connected.
-        let told: Notify = Arc::new(move |notice| match notice {
+        let notify: Notify = Arc::new(move |notice| match notice {
             Notice::Backend {
                 state: BackendState::Connected,
                 ..
@@ -108,7 +108,7 @@ impl Rehearsal {
         });
         let clock = around.clock.clone();
         let rehearsal = Self {
-            robot: Feetech::new(robot, &config, (!away).then_some((&clock, &lines)), told)?,
+            robot: Feetech::new(robot, &config, (!away).then_some((&clock, &lines)), notify)?,
             lines,
             around,
             base: Mutex::default(),
@@ -231,7 +231,7 @@ impl Rehearsal {
         let docked = self.docked.load(Ordering::SeqCst);
         match (&action.step, &action.motion) {
             (Step::VerifyCharge {}, _) if docked => {
-                return Ok(ActionOutput::said("charging").with("charging", true));
+                return Ok(ActionOutput::new("charging").with("charging", true));
             }
             (Step::VerifyCharge {}, _) => {
                 return Err(ActionError::Refused(
@@ -274,7 +274,7 @@ impl Rehearsal {
 }
 
 /// Notes what moves a motor.
-fn heard(around: &Surroundings, layout: &Layout, bus: BusName, line: &mut Bus, frame: &Frame) {
+fn note_motion(around: &Surroundings, layout: &Layout, bus: BusName, line: &mut Bus, frame: &Frame) {
     for servo in layout.servos.iter().filter(|servo| servo.bus == bus) {
         let Some(goal) = frame.word(servo.id, register::GOAL_POSITION) else {
             continue;

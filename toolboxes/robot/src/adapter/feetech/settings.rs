@@ -54,7 +54,7 @@ impl Feetech {
         if !self.ask(bus, control, move |wire| wire.ping(new)).await? {
             return Err(self.broken(format!("motor {current} took id {new} and does not answer to it")));
         }
-        let output = ActionOutput::said(format!("motor {current} on bus {} is {new} now", bus.as_str()))
+        let output = ActionOutput::new(format!("motor {current} on bus {} is {new} now", bus.as_str()))
             .with("id", new);
         Ok(match self.layout.ids(bus).contains(&new) {
             true => output,
@@ -83,7 +83,7 @@ impl Feetech {
             saved.insert(servo.key(), in_words(*kept));
         }
         let count = saved.len();
-        Ok(ActionOutput::said(format!("the settings of {count} servos"))
+        Ok(ActionOutput::new(format!("the settings of {count} servos"))
             .with("config", json!({"kind": self.layout.model, "servos": saved})))
     }
 
@@ -150,12 +150,12 @@ impl Feetech {
         if write {
             self.restore(&writes, control).await?;
         }
-        let said = match (write, count) {
+        let message = match (write, count) {
             (_, 0) => "the servos have these settings".to_owned(),
             (true, count) => format!("{count} servos have their settings again"),
             (false, count) => format!("{count} servos have other settings; nothing was written"),
         };
-        Ok(ActionOutput::said(said)
+        Ok(ActionOutput::new(message)
             .with("differences", differ)
             .with("written", write && count > 0))
     }

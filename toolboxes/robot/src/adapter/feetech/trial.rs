@@ -30,7 +30,7 @@ impl Feetech {
             let name = wheel.name.clone();
             let turned = self.test_wheel(id, angle, control).await?;
             return Ok(
-                ActionOutput::said(format!("wheel {name} turned {turned:.0} degrees and back"))
+                ActionOutput::new(format!("wheel {name} turned {turned:.0} degrees and back"))
                     .with("turned", tenth(turned)),
             );
         }
@@ -75,7 +75,7 @@ impl Feetech {
         let back = start.clamp(servo.min, servo.max);
         self.go(&[Goal { servo, value: back }], CAREFUL, Blocked::Fails, control)
             .await?;
-        Ok(ActionOutput::said(format!(
+        Ok(ActionOutput::new(format!(
             "{} turned {:.0} and back",
             servo.label(),
             reached - start

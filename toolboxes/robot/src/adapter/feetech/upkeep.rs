@@ -97,7 +97,7 @@ impl Feetech {
                 torque.insert(label, json!(on));
             }
         }
-        Ok(ActionOutput::said(format!(
+        Ok(ActionOutput::new(format!(
             "{powered} of {} motors of {on} hold with power",
             motors.len()
         ))
@@ -155,7 +155,7 @@ impl Feetech {
         };
         Ok(ActionOutput {
             notes,
-            ..ActionOutput::said(format!("the motors of {on} {word}")).with("enabled", enable)
+            ..ActionOutput::new(format!("the motors of {on} {word}")).with("enabled", enable)
         })
     }
 
@@ -210,7 +210,8 @@ impl Feetech {
         }
         let health = self.ask(bus, control, move |wire| wire.health(id)).await?;
         self.known().missing.remove(&(bus, id));
-        let output = ActionOutput::said(format!("{label} {word}")).with("motor", self.told(bus, id, &health));
+        let output =
+            ActionOutput::new(format!("{label} {word}")).with("motor", self.report(bus, id, &health));
         Ok(if health.alarms.is_empty() {
             output
         } else {
@@ -238,7 +239,7 @@ impl Feetech {
         known.go_on = go_on;
         drop(known);
         let word = if go_on { "done without them" } else { "refused" };
-        Ok(ActionOutput::said(match count {
+        Ok(ActionOutput::new(match count {
             0 => "every servo is used".to_owned(),
             _ => format!("{count} servos are left alone; what needs them is {word}"),
         }))
@@ -253,7 +254,7 @@ impl Feetech {
         let at = (servo.value(health.position) - servo.min) / (servo.max - servo.min) * 100.0;
         // A hitch that holds something presses and is not fully closed.
         let holding = health.torque && !health.moving && at > 5.0 && at < 95.0;
-        Ok(ActionOutput::said(if holding {
+        Ok(ActionOutput::new(if holding {
             "the hitch holds something"
         } else {
             "the hitch holds nothing"

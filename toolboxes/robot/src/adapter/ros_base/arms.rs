@@ -44,9 +44,9 @@ impl RosBase {
         let mut oldest = Duration::ZERO;
         let mut angles = Vec::with_capacity(joints.len());
         for joint in joints {
-            let told = link.told.joints.get(&joint.name);
-            let (age, _) = told.ok_or_else(|| format!("where {} is was never told", joint.name))?;
-            let position = link.told.joints.fresh(&joint.name).ok_or_else(|| {
+            let reading = link.readings.joints.get(&joint.name);
+            let (age, _) = reading.ok_or_else(|| format!("where {} is was never told", joint.name))?;
+            let position = link.readings.joints.fresh(&joint.name).ok_or_else(|| {
                 format!(
                     "where {} is was not told for {:.1} s",
                     joint.name,
@@ -71,20 +71,20 @@ impl RosBase {
             return Map::new();
         };
         let Some(joints) = self.remote.capabilities().joints(on) else {
-            return link.told.joints.all().map(|(_, all)| all).unwrap_or_default();
+            return link.readings.joints.all().map(|(_, all)| all).unwrap_or_default();
         };
         let each = joints.iter().filter_map(|joint| {
-            let (_, position) = link.told.joints.get(&joint.name)?;
+            let (_, position) = link.readings.joints.get(&joint.name)?;
             Some((joint.name.clone(), hundredth(position.to_degrees()).into()))
         });
         each.collect()
     }
 
     /// Where an arm is, and how far its hand is open.
-    pub(super) async fn told(&self, on: Subsystem, control: &Control) -> Outcome {
+    pub(super) async fn status(&self, on: Subsystem, control: &Control) -> Outcome {
         let link = self.remote.there(control).await?;
         let (age, _) = self.angles(link, on).map_err(|why| self.untold(&why))?;
-        let output = ActionOutput::said(format!("where {on} is"))
+        let output = ActionOutput::new(format!("where {on} is"))
             .with("positions", self.positions(on))
             .with("age_s", (age.as_secs_f64() * 10.0).round() / 10.0);
         Ok(match self.opening(link, on) {
@@ -147,7 +147,7 @@ impl RosBase {
                 &format!("{on}: keyframe {done} of {all}"),
             );
         }
-        Ok(ActionOutput::said(format!("{on} did it")))
+        Ok(ActionOutput::new(format!("{on} did it")))
     }
 
     async fn follow_trajectory(
@@ -209,7 +209,7 @@ impl RosBase {
                 self.config.joints().unwrap_or_default()
             ))
         })?;
-        Ok(ActionOutput::said(format!("{on} is there")).with("positions", self.positions(on)))
+        Ok(ActionOutput::new(format!("{on} is there")).with("positions", self.positions(on)))
     }
 }
 

@@ -20,8 +20,8 @@ pub(super) async fn see(link: &BaseLink, topic: &str) -> Result<SeenMessage, Ros
         messages: 1,
         ..Bounds::default()
     };
-    let mut heard = link.graph.subscribe(topic, None, bounds, WAIT).await?;
-    let of = heard.type_name().to_string();
+    let mut subscription = link.graph.subscribe(topic, None, bounds, WAIT).await?;
+    let of = subscription.type_name().to_string();
     if !TYPES.contains(&of.as_str()) {
         let other = GraphError::OtherType {
             name: topic.to_owned(),
@@ -30,7 +30,7 @@ pub(super) async fn see(link: &BaseLink, topic: &str) -> Result<SeenMessage, Ros
         };
         return Err(other.into());
     }
-    let message = heard.newest(WAIT).await?;
+    let message = subscription.newest(WAIT).await?;
     Ok(SeenMessage {
         age: message.age,
         message: message.value,

@@ -42,7 +42,7 @@ fn in_the_way(link: &BaseLink, scan: &ScanChannel, velocity: &Velocity) -> Optio
     if velocity.x.hypot(velocity.y) < 1e-6 {
         return None;
     }
-    let Some(seen) = link.told.scan.fresh() else {
+    let Some(seen) = link.readings.scan.fresh() else {
         return Some(format!(
             "nothing has come on {} for {} s: it does not drive without seeing its way; check the scanner",
             scan.topic,
@@ -68,7 +68,7 @@ impl RosBase {
     ) -> Outcome {
         let link = self.remote.there(control).await?;
         let start = Instant::now();
-        let mut trip = match (&self.config.odometry, link.told.odometry.fresh()) {
+        let mut trip = match (&self.config.odometry, link.readings.odometry.fresh()) {
             (Some(_), None) => return Err(self.remote.away(BaseLink::SILENT)),
             (_, here) => here.map(Trip::new),
         };
@@ -85,13 +85,13 @@ impl RosBase {
         let seconds = start.elapsed().as_secs_f64();
         let stopped = self.remote.stand(control).await;
         driven.and(stopped)?;
-        let output = ActionOutput::said("the base moved").with("duration_s", (seconds * 10.0).round() / 10.0);
+        let output = ActionOutput::new("the base moved").with("duration_s", (seconds * 10.0).round() / 10.0);
         let Some(mut trip) = trip else {
             return Ok(output.note("the robot does not measure its way: it drove for a time"));
         };
         let rests = Instant::now() + RESTS;
         loop {
-            if let Some(now) = link.told.odometry.fresh() {
+            if let Some(now) = link.readings.odometry.fresh() {
                 trip.at(now);
             }
             if trip.is_at_rest() {
@@ -111,16 +111,13 @@ impl RosBase {
             rounded(trip.metres(), 1000.0),
             rounded(trip.turned().to_degrees(), 10.0),
         );
-        let said = match velocity.turn == 0.0 {
+        let message = match velocity.turn == 0.0 {
             true => format!("drove {metres:.2} m"),
             false => format!("turned {degrees:.0} degrees"),
         };
-        Ok(ActionOutput {
-            message: said,
-            ..output
-        }
-        .with("distance_m", metres)
-        .with("turned_degrees", degrees))
+        Ok(ActionOutput { message, ..output }
+            .with("distance_m", metres)
+            .with("turned_degrees", degrees))
     }
 
     async fn follow(
@@ -150,7 +147,7 @@ impl RosBase {
             let passed = start.elapsed();
             let mut gone = None;
             if let Some(trip) = trip.as_mut() {
-                if let Some(now) = link.told.odometry.fresh() {
+                if let Some(now) = link.readings.odometry.fresh() {
                     trip.at(now);
                 }
                 let way = if turns { trip.turned().abs() } else { trip.metres() };

@@ -290,10 +290,10 @@ pub(super) fn shortfall(action: &str, end: &GoalEnd) -> Option<String> {
         Some(meaning) => format!(": {meaning} (error {code})"),
         None => format!(": error {code}"),
     });
-    let said = text("error_msg").or_else(|| text("error_string"));
-    let said = said.map_or_else(String::new, |said| format!(": {said}"));
+    let reason = text("error_msg").or_else(|| text("error_string"));
+    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     Some(format!(
-        "the goal of {action} {how}{}{said}",
+        "the goal of {action} {how}{}{reason}",
         meant.unwrap_or_default()
     ))
 }

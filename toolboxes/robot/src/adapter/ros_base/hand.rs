@@ -58,8 +58,8 @@ impl RosBase {
     /// How far a hand is open, 0 to 1, and how long ago that was told.
     pub(super) fn opening(&self, link: &BaseLink, on: Subsystem) -> Option<(Duration, f64)> {
         let hand = self.hand(on)?;
-        let at = link.told.joints.fresh(&hand.joint)?;
-        let (age, _) = link.told.joints.get(&hand.joint)?;
+        let at = link.readings.joints.fresh(&hand.joint)?;
+        let (age, _) = link.readings.joints.get(&hand.joint)?;
         Some((age, (at - hand.closed) / (hand.open - hand.closed)))
     }
 
@@ -175,7 +175,7 @@ impl RosBase {
             (false, _) if now < ends.0 - MARGIN => "opened as far as it goes",
             (false, _) => "open",
         };
-        Ok(ActionOutput::said(format!("gripper of {on} is {word}"))
+        Ok(ActionOutput::new(format!("gripper of {on} is {word}"))
             .with("closed", close)
             .with("holding", holds)
             .with("gripper_percent", (now * 100.0).round()))

@@ -33,7 +33,7 @@ impl Lacks {
     }
 
     /// What is wrong, in order of the names.
-    pub(super) fn said(&self) -> Option<String> {
+    pub(super) fn summary(&self) -> Option<String> {
         let all: Vec<String> = self.lock().values().cloned().collect();
         (!all.is_empty()).then(|| all.join("; "))
     }

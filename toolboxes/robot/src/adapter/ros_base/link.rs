@@ -81,7 +81,7 @@ type Kept = Arc<Mutex<Result<Arc<Channel>, GraphError>>>;
 /// The graph of a robot. Dropping it leaves the graph.
 pub(super) struct BaseLink {
     pub(super) graph: Arc<dyn Graph>,
-    pub(super) told: Arc<Readings>,
+    pub(super) readings: Arc<Readings>,
     pub(super) goals: Arc<Goals>,
     /// For a robot with a base.
     channel: Option<Kept>,
@@ -122,7 +122,7 @@ impl BaseLink {
     pub(super) fn open(name: &str, config: &RosBaseConfig, parts: &Capabilities) -> Result<Self, RosError> {
         let runtime = carrier::runtime(name)?;
         let graph = runtime.block_on(join(name, config, carrier::join))?;
-        let told: Arc<Readings> = Arc::default();
+        let readings: Arc<Readings> = Arc::default();
         let channel = parts.base.as_ref().map(|_| -> Kept {
             Arc::new(Mutex::new(Err(GraphError::Unheard {
                 topic: config.velocity.topic.clone(),
@@ -131,29 +131,31 @@ impl BaseLink {
         if let Some(channel) = &channel {
             runtime.spawn(keep(Arc::clone(&graph), config.clone(), Arc::clone(channel)));
         }
-        let hears: [(Option<&str>, Heard); 5] = [
-            (config.odometry.as_deref(), |told, message, _| {
-                Odometry::read(message).map(|read| told.odometry.put(read))
+        let hears: [(Option<&str>, Store); 5] = [
+            (config.odometry.as_deref(), |readings, message, _| {
+                Odometry::read(message).map(|read| readings.odometry.put(read))
             }),
             (
                 config
                     .navigate
                     .as_ref()
                     .and_then(|navigate| navigate.pose.as_deref()),
-                |told, message, _| {
-                    let (_, then) = told.odometry.get().unwrap_or_default();
-                    Odometry::read(message).map(|read| told.pose.put((read, then)))
+                |readings, message, _| {
+                    let (_, then) = readings.odometry.get().unwrap_or_default();
+                    Odometry::read(message).map(|read| readings.pose.put((read, then)))
                 },
             ),
-            (config.battery.as_deref(), |told, message, _| {
-                told.battery.put(Battery::read(message));
+            (config.battery.as_deref(), |readings, message, _| {
+                readings.battery.put(Battery::read(message));
                 Some(())
             }),
             (
                 config.scan.as_ref().map(|scan| scan.topic.as_str()),
-                |told, message, ahead| Scan::read(message, ahead).map(|read| told.scan.put(read)),
+                |readings, message, ahead| Scan::read(message, ahead).map(|read| readings.scan.put(read)),
             ),
-            (config.joints(), |told, message, _| told.joints.put(message)),
+            (config.joints(), |readings, message, _| {
+                readings.joints.put(message)
+            }),
         ];
         let lacks: Arc<Lacks> = Arc::default();
         runtime.spawn({
@@ -161,12 +163,13 @@ impl BaseLink {
             async move { compare(graph.as_ref(), &config, &lacks).await }
         });
         let ahead = config.scan.as_ref().map_or(0.0, |scan| scan.ahead);
-        for (topic, heard) in hears {
+        for (topic, store) in hears {
             if let Some(topic) = topic.map(str::to_owned) {
-                let (graph, told, lacks) = (Arc::clone(&graph), Arc::clone(&told), Arc::clone(&lacks));
+                let (graph, readings, lacks) =
+                    (Arc::clone(&graph), Arc::clone(&readings), Arc::clone(&lacks));
                 runtime.spawn(async move {
                     hear(graph.as_ref(), &topic, &lacks, |message| {
-                        heard(&told, message, ahead)
+                        store(&readings, message, ahead)
                     })
                     .await;
                 });
@@ -174,7 +177,7 @@ impl BaseLink {
         }
         Ok(Self {
             graph,
-            told,
+            readings,
             goals: Arc::default(),
             channel,
             joints: (
@@ -213,7 +216,7 @@ impl BaseLink {
     ///
     /// # Errors
     /// Nothing listens, or it listens to another type.
-    fn heard(kept: &Kept) -> Result<Arc<Channel>, GraphError> {
+    fn ready_channel(kept: &Kept) -> Result<Arc<Channel>, GraphError> {
         let channel = now(kept)?;
         channel.check_listener()?;
         Ok(channel)
@@ -224,7 +227,7 @@ impl BaseLink {
         let (joints, _) = &self.joints;
         joints
             .iter()
-            .find(|joint| self.told.joints.fresh(joint).is_none())
+            .find(|joint| self.readings.joints.fresh(joint).is_none())
     }
 }
 
@@ -240,20 +243,20 @@ fn now(kept: &Kept) -> Result<Arc<Channel>, GraphError> {
 }
 
 /// Keeps the message of a topic; `None` where it is not of the kind.
-type Heard = fn(&Readings, &Value, f64) -> Option<()>;
+type Store = fn(&Readings, &Value, f64) -> Option<()>;
 
 /// Hears a topic for as long as it is polled.
-async fn hear(graph: &dyn Graph, topic: &str, lacks: &Lacks, heard: impl Fn(&Value) -> Option<()>) {
+async fn hear(graph: &dyn Graph, topic: &str, lacks: &Lacks, store: impl Fn(&Value) -> Option<()>) {
     let bounds = Bounds {
         messages: 1,
         ..Bounds::default()
     };
-    let mut said = None;
+    let mut reported = None;
     loop {
         let error = match graph.subscribe(topic, None, bounds, PATIENCE).await {
             Ok(mut subscription) => loop {
                 match subscription.newest(PATIENCE).await {
-                    Ok(message) if heard(&message.value).is_none() => {
+                    Ok(message) if store(&message.value).is_none() => {
                         break GraphError::OtherType {
                             name: topic.to_owned(),
                             expected: "the type of its channel".to_owned(),
@@ -269,9 +272,9 @@ async fn hear(graph: &dyn Graph, topic: &str, lacks: &Lacks, heard: impl Fn(&Val
             Err(error) => error,
         };
         lacks.note(topic, Some(error.to_string()));
-        if said.as_ref() != Some(&error) {
+        if reported.as_ref() != Some(&error) {
             tracing::warn!(topic, %error, "nothing is heard");
-            said = Some(error);
+            reported = Some(error);
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -280,7 +283,7 @@ async fn hear(graph: &dyn Graph, topic: &str, lacks: &Lacks, heard: impl Fn(&Val
 /// Keeps the channel of velocities in the type that the base hears.
 async fn keep(graph: Arc<dyn Graph>, config: RosBaseConfig, kept: Kept) {
     loop {
-        if BaseLink::heard(&kept).is_err() {
+        if BaseLink::ready_channel(&kept).is_err() {
             // A publisher that is new has to be known to the base before it is heard: less patience would give up each.
             let opened = Channel::open(graph.as_ref(), config.velocity(), PATIENCE).await;
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = opened.map(Arc::new);
@@ -314,7 +317,8 @@ impl Link for BaseLink {
     fn is_there(&self) -> bool {
         match &self.channel {
             Some(kept) => {
-                Self::heard(kept).is_ok() && (self.odometry.is_none() || self.told.odometry.fresh().is_some())
+                Self::ready_channel(kept).is_ok()
+                    && (self.odometry.is_none() || self.readings.odometry.fresh().is_some())
             }
             None => self.untold().is_none(),
         }
@@ -322,19 +326,19 @@ impl Link for BaseLink {
 
     fn is_silent(&self) -> bool {
         match &self.channel {
-            Some(kept) => Self::heard(kept).is_ok() && self.told.odometry.is_silent(),
+            Some(kept) => Self::ready_channel(kept).is_ok() && self.readings.odometry.is_silent(),
             None => self
                 .untold()
-                .is_some_and(|joint| self.told.joints.get(joint).is_some()),
+                .is_some_and(|joint| self.readings.joints.get(joint).is_some()),
         }
     }
 
     fn lacks(&self) -> Option<String> {
-        self.lacks.said()
+        self.lacks.summary()
     }
 
     /// A goal outlives the connection: what was not confirmed before is cancelled now.
-    fn came(&self) {
+    fn appeared(&self) {
         let abandoned = self.goals.abandoned();
         let (graph, goals) = (Arc::clone(&self.graph), Arc::clone(&self.goals));
         self.spawn(async move {
@@ -357,10 +361,10 @@ impl Link for BaseLink {
                 }))),
             };
         };
-        match (Self::heard(kept), &self.odometry) {
+        match (Self::ready_channel(kept), &self.odometry) {
             (Err(unheard @ GraphError::Unheard { .. }), _) => Err(self.alone().unwrap_or(unheard)),
             (Err(error), _) => Err(error),
-            (Ok(_), Some(topic)) if self.told.odometry.get().is_none() => Err(GraphError::Lost {
+            (Ok(_), Some(topic)) if self.readings.odometry.get().is_none() => Err(GraphError::Lost {
                 name: topic.clone(),
                 reason:
                     "no odometry has come on it; start what publishes it on the robot, or name its topic in \

@@ -33,7 +33,7 @@ pub(super) struct Arms {
     hands: [Publisher<HandCmd>; 2],
     state: Latest<LowState>,
     told_to_close: Hands,
-    told: Mutex<ArmCommand>,
+    command: Mutex<ArmCommand>,
     /// The change of the weight with a command.
     step: f32,
 }
@@ -44,7 +44,7 @@ pub(super) struct Led {
     /// Whether the weight is full.
     pub(super) whole: bool,
     /// The number of commands so far. A command for the other arm has this arm's angles, too.
-    pub(super) said: u64,
+    pub(super) count: u64,
 }
 
 #[derive(Default)]
@@ -57,7 +57,7 @@ struct ArmCommand {
     weight: f32,
     /// The time of the last command, and the number of commands.
     last: Option<Instant>,
-    said: u64,
+    count: u64,
     /// Whether the robot was away since then. If so, the weight may still be in force, and the angles may be wrong.
     stale: bool,
     /// Arms that were commanded since they were taken.
@@ -70,7 +70,7 @@ impl ArmCommand {
     /// Drops everything but the number of commands.
     fn forget(&mut self) {
         *self = Self {
-            said: self.said,
+            count: self.count,
             ..Self::default()
         };
     }
@@ -103,13 +103,13 @@ impl Arms {
             ],
             state: Latest::of(participant, "/lowstate", LOW_STATE)?,
             told_to_close: Hands::default(),
-            told: Mutex::default(),
+            command: Mutex::default(),
             step,
         })
     }
 
-    fn told(&self) -> MutexGuard<'_, ArmCommand> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn command(&self) -> MutexGuard<'_, ArmCommand> {
+        self.command.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The measured angles of an arm, in degrees.
@@ -139,14 +139,14 @@ impl Arms {
             .filter(|index| motor.is_none_or(|motor| usize::from(motor) == *index))
             .filter_map(|index| {
                 let motor = state.motor_state.get(index)?;
-                let told = json!({
+                let values = json!({
                     "position": (f64::from(motor.q).to_degrees() * 10.0).round() / 10.0,
                     "torque_nm": motor.tau_est,
                     "temperature": motor.temperature[0],
                     "voltage": motor.vol,
                     "error": motor.motorstate,
                 });
-                Some((index.to_string(), told))
+                Some((index.to_string(), values))
             })
             .collect()
     }
@@ -158,35 +158,35 @@ impl Arms {
 
     /// Whether the arms obey us, wholly or in part.
     pub(super) fn are_ours(&self) -> bool {
-        self.told().weight > 0.0
+        self.command().weight > 0.0
     }
 
     /// Drops the command of arms that hang. The next command takes them from their present position.
     pub(super) fn forget(&self) {
-        self.told().forget();
+        self.command().forget();
     }
 
     /// Drops the positions of a robot that went away; it has to report them again.
     pub(super) fn left(&self) {
         *self.state.lock() = None;
-        let mut told = self.told();
-        told.stale = told.weight > 0.0;
+        let mut command = self.command();
+        command.stale = command.weight > 0.0;
     }
 
     /// After the robot was away, commands both arms to their present positions: a restarted robot would swing them to
     /// the old positions. The weight is kept, because it may still be in force after a gap in the network. Returns
     /// false if the robot has not reported the positions.
-    fn refresh(&self, told: &mut ArmCommand) -> bool {
-        if !told.stale {
+    fn refresh(&self, command: &mut ArmCommand) -> bool {
+        if !command.stale {
             return true;
         }
         let here = |arm| self.measured(arm).map(|degrees| array(&degrees));
         let (Some(left), Some(right)) = (here(Subsystem::LeftArm), here(Subsystem::RightArm)) else {
             return false;
         };
-        (told.left, told.right, told.waist) = (Some(left), Some(right), self.waist());
-        told.home.clear();
-        told.stale = false;
+        (command.left, command.right, command.waist) = (Some(left), Some(right), self.waist());
+        command.home.clear();
+        command.stale = false;
         true
     }
 
@@ -194,32 +194,32 @@ impl Arms {
     pub(super) fn lead(&self, on: Subsystem, positions: &[f64]) -> Result<Led, RosError> {
         let here = |arm| self.measured(arm).map(|degrees| array(&degrees));
         let (left, right) = (here(Subsystem::LeftArm), here(Subsystem::RightArm));
-        let mut told = self.told();
-        if told.weight <= 0.0 {
+        let mut command = self.command();
+        if command.weight <= 0.0 {
             // The weight is for all of these joints. A joint without an angle and stiffness would hang.
-            (told.left, told.right, told.waist) = (left, right, self.waist());
+            (command.left, command.right, command.waist) = (left, right, self.waist());
         }
-        if !self.refresh(&mut told) {
+        if !self.refresh(&mut command) {
             return Err(RosError::Topic {
                 topic: "/lowstate".to_owned(),
                 reason: "nothing was heard there since the robot was away".to_owned(),
             });
         }
         match on {
-            Subsystem::LeftArm => told.left = Some(array(positions)),
-            _ => told.right = Some(array(positions)),
+            Subsystem::LeftArm => command.left = Some(array(positions)),
+            _ => command.right = Some(array(positions)),
         }
-        told.home.retain(|home| *home != on);
-        if !told.led.contains(&on) {
-            told.led.push(on);
+        command.home.retain(|home| *home != on);
+        if !command.led.contains(&on) {
+            command.led.push(on);
         }
-        if told.is_due() {
-            told.weight = (told.weight + self.step).min(1.0);
-            self.send(&mut told)?;
+        if command.is_due() {
+            command.weight = (command.weight + self.step).min(1.0);
+            self.send(&mut command)?;
         }
         Ok(Led {
-            whole: told.weight >= 1.0,
-            said: told.said,
+            whole: command.weight >= 1.0,
+            count: command.count,
         })
     }
 
@@ -229,48 +229,48 @@ impl Arms {
             .iter()
             .filter_map(|one| Some((*one, self.measured(*one)?)))
             .collect();
-        let mut told = self.told();
+        let mut command = self.command();
         // No command was sent since the robot was away, and a restarted robot leads its arms itself.
-        if told.weight <= 0.0 || told.stale {
+        if command.weight <= 0.0 || command.stale {
             return Ok(());
         }
         for (on, positions) in here {
             let side = match on {
-                Subsystem::LeftArm => &mut told.left,
-                _ => &mut told.right,
+                Subsystem::LeftArm => &mut command.left,
+                _ => &mut command.right,
             };
             if on.is_arm() {
                 *side = Some(array(&positions));
             }
         }
-        self.send(&mut told)
+        self.send(&mut command)
     }
 
     /// Whether the arms may be given back, now that this arm is at home: the other arm is at home, too, or had no
     /// command.
     pub(super) fn may_fade(&self, on: Subsystem) -> bool {
-        let mut told = self.told();
-        if !told.home.contains(&on) {
-            told.home.push(on);
+        let mut command = self.command();
+        if !command.home.contains(&on) {
+            command.home.push(on);
         }
-        told.led.iter().all(|arm| told.home.contains(arm))
+        command.led.iter().all(|arm| command.home.contains(arm))
     }
 
     /// Lowers the weight by a step, and returns whether the weight is now 0.
     pub(super) fn fade(&self) -> Result<bool, RosError> {
-        let mut told = self.told();
-        if !self.refresh(&mut told) {
+        let mut command = self.command();
+        if !self.refresh(&mut command) {
             // The robot is away and cannot take the arms back. It gets no old command when it comes back.
-            told.forget();
+            command.forget();
             return Ok(true);
         }
-        if !told.is_due() {
+        if !command.is_due() {
             return Ok(false);
         }
-        told.weight = (told.weight - self.step).max(0.0);
-        self.send(&mut told)?;
-        if told.weight <= 0.0 {
-            told.forget();
+        command.weight = (command.weight - self.step).max(0.0);
+        self.send(&mut command)?;
+        if command.weight <= 0.0 {
+            command.forget();
             return Ok(true);
         }
         Ok(false)
@@ -287,19 +287,19 @@ impl Arms {
         [angle(12), angle(13), angle(14)]
     }
 
-    fn send(&self, told: &mut ArmCommand) -> Result<(), RosError> {
-        let mut command = LowCmd {
+    fn send(&self, command: &mut ArmCommand) -> Result<(), RosError> {
+        let mut message = LowCmd {
             // The robot expects its own kind in every command.
             mode_machine: self.state.lock().as_ref().map_or(0, |state| state.mode_machine),
             ..LowCmd::default()
         };
         let (left, right) = (
-            told.left.as_ref().map(<[f32; ARM]>::as_slice),
-            told.right.as_ref().map(<[f32; ARM]>::as_slice),
+            command.left.as_ref().map(<[f32; ARM]>::as_slice),
+            command.right.as_ref().map(<[f32; ARM]>::as_slice),
         );
-        for (first, angles) in [(12, Some(told.waist.as_slice())), (15, left), (22, right)] {
+        for (first, angles) in [(12, Some(command.waist.as_slice())), (15, left), (22, right)] {
             for (joint, q) in angles.into_iter().flatten().enumerate() {
-                if let Some(motor) = command.motor_cmd.get_mut(first + joint) {
+                if let Some(motor) = message.motor_cmd.get_mut(first + joint) {
                     *motor = MotorCmd {
                         mode: 1,
                         q: *q,
@@ -310,18 +310,18 @@ impl Arms {
                 }
             }
         }
-        if let Some(weight) = command.motor_cmd.get_mut(WEIGHT) {
-            weight.q = told.weight;
+        if let Some(weight) = message.motor_cmd.get_mut(WEIGHT) {
+            weight.q = command.weight;
         }
-        told.last = Some(Instant::now());
-        told.said += 1;
-        self.commands.publish(command.sealed())
+        command.last = Some(Instant::now());
+        command.count += 1;
+        self.commands.publish(message.sealed())
     }
 
     /// Opens or closes a hand, and returns whether it closes.
     pub(super) fn grip(&self, on: Subsystem, action: Grip) -> Result<bool, RosError> {
         let close = self.told_to_close.closes(on, action);
-        self.told_to_close.told(on, close);
+        self.told_to_close.note(on, close);
         let left = on == Subsystem::LeftArm;
         // The right hand is the left one's mirror image.
         let sign = if left { 1.0 } else { -1.0 };

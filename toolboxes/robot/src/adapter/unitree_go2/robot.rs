@@ -52,14 +52,14 @@ impl UnitreeGo2 {
             (_, Step::Own { name, .. }) => self.own(name, control).await,
             (_, Step::SelfTest { .. }) => {
                 self.remote.there(control).await?;
-                Ok(ActionOutput::said(
+                Ok(ActionOutput::new(
                     "its sport service hears requests; nothing was moved",
                 ))
             }
             (_, Step::Stop {}) => {
                 self.remote.there(control).await?;
                 self.remote.stand(control).await?;
-                Ok(ActionOutput::said("the robot stands"))
+                Ok(ActionOutput::new("the robot stands"))
             }
             (_, other) => Err(self.remote.lacks(other.name().replace('_', " "))),
         }
@@ -127,7 +127,7 @@ impl UnitreeGo2 {
             // Its answer says that it has begun.
             control.sleep(Duration::from_secs_f64(routine.seconds)).await?;
         }
-        Ok(ActionOutput::said(format!("{} was done", name.replace('_', " ")))
+        Ok(ActionOutput::new(format!("{} was done", name.replace('_', " ")))
             .note("the robot answers that it has begun, and does not say how it ended"))
     }
 }
@@ -167,7 +167,7 @@ impl Adapter for UnitreeGo2 {
         };
         let sent = stands.and(damped).map_err(|error| self.remote.failed(error));
         match emergency {
-            true => sent.and_then(|()| self.remote.heard()),
+            true => sent.and_then(|()| self.remote.check_there()),
             false => sent,
         }
     }

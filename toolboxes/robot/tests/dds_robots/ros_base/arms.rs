@@ -53,13 +53,13 @@ fn far() -> (&'static str, Value) {
 
 impl Scene {
     /// What a tool has said, also one that was refused.
-    fn said(&self, (tool, args): (&str, Value)) -> Value {
+    fn answer(&self, (tool, args): (&str, Value)) -> Value {
         let done = self.harness.invoke(tool, args);
         done.unwrap_or_else(|failure| json!({"success": false, "message": format!("{failure:?}")}))
     }
 
     fn does(&self, tool: &str, args: Value) -> Value {
-        let done = self.said((tool, args));
+        let done = self.answer((tool, args));
         assert_eq!(done["success"], true, "{tool}: {done:#}");
         done
     }
@@ -103,7 +103,7 @@ fn an_arm_and_its_hand_go_where_the_joint_states_say() {
         assert!((scene.values("path_tolerance")[0] - 10.0).abs() < 0.01);
         let sent = fastest.len();
         let beyond = json!({"arm": "right", "position": [181, -80, 90, -100, -90, 10]});
-        assert_eq!(scene.said(("move_arm", beyond))["success"], false);
+        assert_eq!(scene.answer(("move_arm", beyond))["success"], false);
         assert_eq!(
             scene.values("fastest").len(),
             sent,
@@ -116,7 +116,7 @@ fn an_arm_and_its_hand_go_where_the_joint_states_say() {
         assert_eq!(status["data"]["gripper_percent"], 100.0, "{status:#}");
 
         scene.does("gripper", json!({"arm": "right", "action": "close"}));
-        let missed = scene.said((
+        let missed = scene.answer((
             "pick_object",
             json!({"object": "cup", "x": 0.4, "y": 0.1, "z": 0.2}),
         ));
@@ -139,7 +139,7 @@ fn an_arm_and_its_hand_go_where_the_joint_states_say() {
         );
         scene.base.say("lets go");
         let gone = scene.base.wait("an empty hand", |_| {
-            let gone = scene.said((
+            let gone = scene.answer((
                 "place_object",
                 json!({"location": "table", "x": 0.4, "y": -0.1, "z": 0.2}),
             ));
@@ -253,7 +253,7 @@ fn what_an_arm_has_not_done_is_said_and_never_a_success() {
             } else {
                 scene.base.say(word);
             }
-            scene.said((tool, args))
+            scene.answer((tool, args))
         };
         assert_ne!(ended["success"], true, "{case}: {ended:#}");
         assert!(ended.to_string().contains(expected), "{case}: {ended:#}");

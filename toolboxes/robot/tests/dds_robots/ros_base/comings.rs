@@ -55,11 +55,11 @@ fn a_base_that_comes_over_rosbridge_is_told_to_stand_before_it_is_driven() {
 
 /// A base that comes may follow the velocity of a process that is gone.
 fn stands_and_walks(scene: &Scene, kind: &str) {
-    scene.base.wait("zero", |_| scene.told().first().copied());
+    scene.base.wait("zero", |_| scene.velocities().first().copied());
     assert!(
-        scene.told().iter().all(|(_, speed)| *speed == 0.0),
+        scene.velocities().iter().all(|(_, speed)| *speed == 0.0),
         "{kind}: {:?}",
-        scene.told()
+        scene.velocities()
     );
     let done = scene.base.wait("a walk", |_| {
         let done = scene.harness.invoke("walk", walk()).unwrap();

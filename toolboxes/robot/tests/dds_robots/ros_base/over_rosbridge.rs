@@ -84,7 +84,11 @@ fn a_stop_over_rosbridge_reaches_the_base_and_its_goal() {
     // The connection breaks: nothing goes on as if it were heard.
     let lost = scene.start("walk", walk);
     scene.base.wait("a velocity again", |_| {
-        scene.told().last().filter(|(_, speed)| *speed > 0.0).map(drop)
+        scene
+            .velocities()
+            .last()
+            .filter(|(_, speed)| *speed > 0.0)
+            .map(drop)
     });
     scene.base.say("away 3000");
     let ended = lost.wait().result();

@@ -27,7 +27,7 @@ fn a_hand_that_is_told_to_close_in_part_is_judged_by_that() {
             return;
         };
         words.split_whitespace().for_each(|word| scene.base.say(word));
-        let done = scene.said(close());
+        let done = scene.answer(close());
         let Some(holds) = holds else {
             assert_eq!(done["success"], false, "{case}: {done:#}");
             assert!(done.to_string().contains("did not close"), "{case}: {done:#}");
@@ -53,7 +53,7 @@ fn a_hand_is_never_sent_a_force_of_zero() {
         let Some(scene) = scene_with(kind, domain(), &unforced) else {
             return;
         };
-        let done = scene.said(("gripper", close.clone()));
+        let done = scene.answer(("gripper", close.clone()));
         let sent = scene.lines_with("\"grips\"");
         if *kind == "gripper" {
             assert!(

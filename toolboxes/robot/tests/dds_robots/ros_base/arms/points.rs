@@ -101,7 +101,7 @@ fn angles_that_bring_an_arm_below_its_table_are_refused_before_anything_is_sent(
         ([0.0, -10.0, 90.0, -80.0, -90.0, 0.0], "would be at a height of"),
         (beyond, "no way there is above the table"),
     ] {
-        let refused = scene.said(angles(to));
+        let refused = scene.answer(angles(to));
         assert_eq!(refused["success"], false, "{refused:#}");
         assert!(refused.to_string().contains(expected), "{refused:#}");
     }

@@ -47,7 +47,7 @@ fn what_an_arm_over_rosbridge_has_not_done_is_said() {
     ];
     each(&rows, |(kind, call, expected)| {
         let Some(scene) = scene(kind) else { return };
-        let ended = scene.said(call());
+        let ended = scene.answer(call());
         assert_eq!(ended["success"], false, "{kind}: {ended:#}");
         assert!(ended.to_string().contains(expected), "{kind}: {ended:#}");
     });

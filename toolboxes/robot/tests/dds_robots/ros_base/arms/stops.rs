@@ -60,7 +60,7 @@ fn a_stop_cancels_what_moves_an_arm_and_says_what_goes_on() {
         scene.base.until("\"canceled\"");
         if emergency {
             scene.base.until("\"all\": true");
-            assert_eq!(scene.said(to_ready())["success"], false, "a stopped arm");
+            assert_eq!(scene.answer(to_ready())["success"], false, "a stopped arm");
             scene.harness.resume().unwrap();
         }
         scene.does("move_arm", json!({"arm": "right", "position": "home"}));
@@ -146,7 +146,7 @@ fn a_controller_that_starts_anew_while_the_arm_moves_is_not_believed_to_have_sto
             .then_some(())
     });
     scene.base.wait("the new controller", |_| {
-        let done = scene.said(("move_arm", json!({"arm": "right", "position": "ready"})));
+        let done = scene.answer(("move_arm", json!({"arm": "right", "position": "ready"})));
         (done["success"] == true).then_some(())
     });
 }
