@@ -303,8 +303,10 @@ pub(crate) enum RunWord {
 pub(crate) struct StopDone {
     /// The stop that holds the toolbox.
     pub(crate) stop_id: String,
-    /// The host's clock when it was stopped: what it said of a stop before is out of date.
+    /// The host's clock once it was stopped: what it said of stops before is out of date.
     pub(crate) clock: u64,
+    /// Its count of emergency stops then.
+    pub(crate) epoch: u64,
     /// Why its halt was not confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unreached: Option<String>,
@@ -313,8 +315,11 @@ pub(crate) struct StopDone {
 /// The answer to a resume.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ResumeDone {
-    /// The host's clock after the stop was lifted: what it said of the stop before is out of date.
+    /// The host's clock after the stop was lifted: what it said of stops before is out of date.
     pub(crate) clock: u64,
+    /// Its count of emergency stops of the toolbox then; missing after a resume of the whole host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) epoch: Option<u64>,
 }
 
 #[cfg(test)]

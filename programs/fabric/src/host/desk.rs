@@ -176,12 +176,13 @@ impl Desk {
             }
             Ask::Resume { toolbox, stop_id } => {
                 self.lift(peer, right, query, move |this, peer| async move {
-                    this.resume(&peer, &toolbox, stop_id).await
+                    this.resume(&peer, &toolbox, stop_id).await?;
+                    Ok(Some(this.toolboxes.engine.stop_epoch(&toolbox)))
                 });
             }
             Ask::ResumeAll { stop_id } => {
                 self.lift(peer, right, query, move |this, peer| async move {
-                    this.resume_all(&peer, &stop_id).await
+                    this.resume_all(&peer, &stop_id).await.map(|()| None)
                 });
             }
         }

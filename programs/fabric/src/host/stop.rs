@@ -33,12 +33,13 @@ impl Desk {
         let holder = self.held_by(&toolbox).filter(|holder| {
             mirrors.as_ref() == Some(&holder.stop_id) && !self.toolboxes.engine.is_resuming(&toolbox)
         });
-        let (this, peer, clock) = (self.clone(), peer.to_owned(), clock::now_ms());
+        let (this, peer) = (self.clone(), peer.to_owned());
         if let (Some(holder), Some((copy, _))) = (holder, serving) {
+            let (clock, epoch) = (clock::now_ms(), self.toolboxes.engine.stop_epoch(&toolbox));
             let halted = copy.toolbox.halt(Halt {
                 subsystems: vec!["all".to_owned()],
                 emergency: true,
-                stop_epoch: self.toolboxes.engine.stop_epoch(&toolbox),
+                stop_epoch: epoch,
             });
             for call in self.toolboxes.engine.calls() {
                 if call.toolbox_id == toolbox {
@@ -65,6 +66,7 @@ impl Desk {
                 let done = StopDone {
                     stop_id: holder.stop_id,
                     clock,
+                    epoch,
                     unreached,
                 };
                 this.stopped(&peer, &id, done, &query);
@@ -73,17 +75,21 @@ impl Desk {
         }
         let target = StopTarget::Toolboxes(vec![toolbox.clone()]);
         let stopped = self.toolboxes.stop(&target, &reason);
+        // It is latched by now.
+        let (epoch, clock) = (self.toolboxes.engine.stop_epoch(&toolbox), clock::now_ms());
         self.spawn(async move {
             let stopped = stopped.await;
             let own = stopped.iter().find(|stopped| stopped.toolbox_id == toolbox);
             let done = own.or(stopped.first()).map(|stopped| StopDone {
                 stop_id: stopped.stop_id.clone(),
                 clock,
+                epoch,
                 unreached: stopped.unreached.clone(),
             });
             let done = done.unwrap_or_else(|| StopDone {
                 stop_id: String::new(),
                 clock,
+                epoch,
                 unreached: Some("this host has no toolbox".to_owned()),
             });
             this.stopped(&peer, &id, done, &query);
@@ -105,7 +111,7 @@ impl Desk {
         })
     }
 
-    /// Lifts a stop for an operator, and answers.
+    /// Lifts a stop for an operator, and answers with the toolbox's count of stops, where it is one toolbox.
     pub(super) fn lift<F>(
         self: &Arc<Self>,
         peer: &str,
@@ -113,7 +119,7 @@ impl Desk {
         query: Query,
         lifted: impl FnOnce(Arc<Self>, String) -> F,
     ) where
-        F: Future<Output = Result<(), String>> + Send + 'static,
+        F: Future<Output = Result<Option<u64>, String>> + Send + 'static,
     {
         if right != Right::Resume {
             let why = "only an operator lifts an emergency stop";
@@ -122,8 +128,9 @@ impl Desk {
         let lifted = lifted(self.clone(), peer.to_owned());
         let (this, peer) = (self.clone(), peer.to_owned());
         self.spawn(async move {
-            let done = lifted.await.map(|()| ResumeDone {
+            let done = lifted.await.map(|epoch| ResumeDone {
                 clock: clock::now_ms(),
+                epoch,
             });
             let done = done.map_err(|why| Failure::new(FailureKind::EmergencyStop, why));
             this.send(&peer, &query, &Answer::from(done));

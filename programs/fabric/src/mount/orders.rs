@@ -194,7 +194,7 @@ impl Toolbox for Mount {
         let on_answer = move |answer: Option<Answer<ResumeDone>>| {
             reply(match answer {
                 Some(Answer::Ok(done)) => {
-                    this.view.lock().resumed(done.clock);
+                    this.view.lock().resumed(&done);
                     Ok(())
                 }
                 Some(refused) => Err(failure_of(refused).into()),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use ovos_toolbox_wire::Event;
 
 use crate::clock::HostClock;
-use crate::messages::{LEASE_MS, Pulse, StopDone, StopView};
+use crate::messages::{LEASE_MS, Pulse, ResumeDone, StopDone, StopView};
 
 /// How many stops are remembered as known to the service.
 const KNOWN_STOPS: usize = 32;
@@ -95,7 +95,7 @@ impl View {
             self.reached = true;
             news.push(News::Reached);
         }
-        (self.epoch, self.held, self.halts_on_loss) = (pulse.epoch, pulse.held, pulse.halts_on_loss);
+        (self.held, self.halts_on_loss) = (pulse.held, pulse.halts_on_loss);
         self.commander.clone_from(&pulse.commander);
         self.state.clone_from(&pulse.state);
         let after = self.after.replace(pulse.last);
@@ -111,6 +111,7 @@ impl View {
         if pulse.clock <= self.settled {
             return news;
         }
+        self.epoch = pulse.epoch;
         self.stop.clone_from(&pulse.stop);
         if let Some(stop) = &pulse.stop
             && !self.known.contains(&stop.stop_id)
@@ -198,7 +199,7 @@ impl View {
     pub(super) fn stopped(&mut self, done: &StopDone, reason: &str) {
         self.know(done.stop_id.clone());
         self.latched_for = Some(done.stop_id.clone());
-        self.settled = self.settled.max(done.clock);
+        self.settle(done.clock, Some(done.epoch));
         self.stop = Some(StopView {
             stop_id: done.stop_id.clone(),
             reason: reason.to_owned(),
@@ -206,9 +207,18 @@ impl View {
     }
 
     /// Takes the answer to a resume of the service.
-    pub(super) fn resumed(&mut self, clock: u64) {
-        self.settled = self.settled.max(clock);
+    pub(super) fn resumed(&mut self, done: &ResumeDone) {
+        self.settle(done.clock, done.epoch);
         (self.stop, self.latched_for) = (None, None);
+    }
+
+    /// What the host says of stops is of this moment: the service may start something before the next sign of life.
+    fn settle(&mut self, clock: u64, epoch: Option<u64>) {
+        if clock < self.settled {
+            return;
+        }
+        self.settled = clock;
+        self.epoch = epoch.unwrap_or(self.epoch);
     }
 
     fn know(&mut self, stop_id: String) {
@@ -257,6 +267,13 @@ mod tests {
             received: clock + 10,
         };
         view.hear(&pulse, clock, true)
+    }
+
+    fn resumed(clock: u64) -> ResumeDone {
+        ResumeDone {
+            clock,
+            epoch: Some(1),
+        }
     }
 
     fn latched(id: &str) -> News {
@@ -372,16 +389,41 @@ mod tests {
                         let done = StopDone {
                             stop_id: (*id).to_owned(),
                             clock: *clock,
+                            epoch: 1,
                             unreached: None,
                         };
                         view.stopped(&done, "a test");
                     }
-                    Resumed(clock) => view.resumed(*clock),
+                    Resumed(clock) => view.resumed(&resumed(*clock)),
                     Dark(now) => assert_eq!(view.look(*now), Some(News::Lost(LEASE_MS)), "{what}"),
                 }
             }
             assert_eq!(view.stop.map(|stop| stop.stop_id).as_deref(), expected, "{what}");
         }
+    }
+
+    #[test]
+    fn what_is_started_after_a_resume_counts_the_stop_before_the_next_sign_of_life() {
+        let mut view = View::default();
+        hear(&mut view, 100, None);
+        let done = StopDone {
+            stop_id: "s1".to_owned(),
+            clock: 150,
+            epoch: 3,
+            unreached: None,
+        };
+        view.stopped(&done, "a test");
+        assert_eq!(view.epoch, 3, "after the stop");
+        hear(&mut view, 140, None);
+        assert_eq!(view.epoch, 3, "after what was said before it");
+        let resumed = ResumeDone {
+            clock: 160,
+            epoch: Some(4),
+        };
+        view.resumed(&resumed);
+        assert_eq!(view.epoch, 4, "after the resume of a newer stop");
+        view.stopped(&done, "a test");
+        assert_eq!(view.epoch, 4, "after an answer that was overtaken");
     }
 
     #[test]
@@ -393,7 +435,7 @@ mod tests {
         assert_eq!(view.take_echo(201), None, "a stop of a person");
         hear(&mut view, 300, Some("s2"));
         assert_eq!(view.take_echo(350), None, "it is latched already and sends none");
-        view.resumed(400);
+        view.resumed(&resumed(400));
         hear(&mut view, 500, Some("s3"));
         assert_eq!(view.take_echo(9000), None, "much later");
     }
@@ -407,7 +449,7 @@ mod tests {
         hear(&mut view, 200, Some("s2"));
         assert_eq!(newer(&mut view).as_deref(), Some("s2"), "it is told of it");
         assert_eq!(newer(&mut view), None, "and means it");
-        view.resumed(250);
+        view.resumed(&resumed(250));
         hear(&mut view, 300, Some("s3"));
         assert_eq!(newer(&mut view), None, "the service latched for this one");
         // Lifted there by another operator, and stopped anew.
