@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::measure::{MANY, Rounds, TURN, latency, micros, one_by_one, per_second, quantile, throughput};
+use super::memory::{processor_s, tree};
 use super::peers::{Bus, BusKind, Peer, Question, built, plugins, service_command};
 use super::process::{Sandbox, free_port};
 use super::stop::monotonic_ns;
@@ -25,6 +26,9 @@ const TIME: Duration = Duration::from_secs(45);
 
 /// How long the resume of all machines may take.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// For how long processor time is counted, in which its ticks of 10 ms are nothing.
+const COUNTED: Duration = Duration::from_secs(4);
 
 /// How long something moves before it is stopped.
 const MOVES: Duration = Duration::from_millis(50);
@@ -48,7 +52,7 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
         toolboxes: vec!["testbed".to_owned()],
     };
     let there = Bus::start(BusKind::Embedded);
-    let _service = fabric.serve(&there)?;
+    let service = fabric.serve(&there)?;
 
     table.heading(
         "call `add` of a toolbox of another machine (same computer, TLS over loopback), against the same toolbox here",
@@ -78,6 +82,26 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
         figure,
         "> 10,000 /s",
         calls > 10_000.0,
+    );
+
+    // Both machines are one computer here, so what each would need of its own processors is counted.
+    let (near, far) = (
+        processes(&[&there.peer, &service]),
+        processes(&[&fabric.hosts[0].0]),
+    );
+    let used = || (processor_s(&near), processor_s(&far));
+    let before = used();
+    let begun = Instant::now();
+    let calls = throughput(&mut there.join(), &remote, MANY, COUNTED)? * begun.elapsed().as_secs_f64();
+    let after = used();
+    let of_a_call = |from: f64, to: f64| (to - from) * 1e6 / calls;
+    table.note(
+        "  processor time of a call then: bus, service and mount / host and its toolbox",
+        format!(
+            "{:.0} / {:.0} µs",
+            of_a_call(before.0, after.0),
+            of_a_call(before.1, after.1)
+        ),
     );
 
     let wire = RefCell::new(there.join());
@@ -207,6 +231,12 @@ impl Fabric {
             reached.count() == HOSTS
         }))
     }
+}
+
+/// These programs and all below them.
+fn processes(programs: &[&Peer]) -> Vec<u32> {
+    let own = programs.iter().map(|program| program.process.pid());
+    own.flat_map(|pid| [vec![pid], tree(pid)].concat()).collect()
 }
 
 /// What moves until it is stopped.

@@ -42,7 +42,7 @@ impl Peer {
 /// A bus on its own port.
 pub(crate) struct Bus {
     pub(crate) port: u16,
-    _peer: Peer,
+    pub(crate) peer: Peer,
 }
 
 impl Bus {
@@ -54,8 +54,8 @@ impl Bus {
             BusKind::Python => python::module("ovos_messagebus", &sandbox),
         };
         process.until("bus that answers", |_| Wire::join(port).ok());
-        let _peer = Peer { process, sandbox };
-        Self { port, _peer }
+        let peer = Peer { process, sandbox };
+        Self { port, peer }
     }
 
     pub(crate) fn join(&self) -> Wire {
