@@ -64,7 +64,8 @@ pub(crate) fn init(folder: &Folder, name: &str, valid: Duration) -> Result<Strin
     ))
 }
 
-/// Makes the file with which another machine joins, and lets that machine reach this one.
+/// Makes the file with which another machine joins, and lets that machine reach this one; for this machine itself it is a new
+/// certificate.
 ///
 /// # Errors
 /// The authority is not here, or a file cannot be written.
@@ -97,6 +98,13 @@ pub(crate) fn invite(
     let files = issue(&issuer, &identity.authority, name, &authority, valid)?;
     let text = serde_json::to_string_pretty(&files).map_err(|error| error.to_string())?;
     write_private(to, &(text + "\n"))?;
+    if name == identity.name {
+        return Ok(format!(
+            "{} makes a new certificate for this machine: run\n  ovos-tools fabric join {}\nand delete it.\n",
+            to.display(),
+            to.display()
+        ));
+    }
     let allowed = allow(folder, name, role)?;
     Ok(format!(
         "{allowed}{} makes a machine `{name}`: carry it there over a way that you trust, run\n  ovos-tools fabric join {}\n\
@@ -116,14 +124,16 @@ pub(crate) fn join(folder: &Folder, file: &Path) -> Result<String, String> {
     let files: MachineFiles = serde_json::from_str(&text)
         .map_err(|error| format!("{shown} is not a file of `ovos-tools fabric invite`: {error}"))?;
     check_name(&files.identity.name)?;
-    if folder.authority_key().exists() {
+    KeyPair::from_pem(&files.key).map_err(|error| format!("{shown}: its key cannot be read: {error}"))?;
+    let identity = folder.identity();
+    if let Err(why) = &identity
+        && folder.authority_key().exists()
+    {
         return Err(format!(
-            "this machine is the authority of a fabric ({}); it does not join another one",
-            folder.path().display()
+            "this machine is the authority of a fabric, so it joins no other one; mend its files first: {why}"
         ));
     }
-    KeyPair::from_pem(&files.key).map_err(|error| format!("{shown}: its key cannot be read: {error}"))?;
-    if let Ok(identity) = folder.identity() {
+    if let Ok(identity) = identity {
         let own = fs::read_to_string(folder.authority()).map_err(|error| error.to_string())?;
         // Its peers are those of its fabric, by their names there.
         if identity.name != files.identity.name || own.trim() != files.authority.trim() {
@@ -278,7 +288,18 @@ mod tests {
         join(&laptop, &file).unwrap();
         assert_eq!(laptop.valid_identity().unwrap().name, "laptop");
         assert_eq!(robot.peers().now().role("laptop"), Some(Role::Operator));
-        assert!(join(&robot, &file).is_err(), "the authority joins no fabric");
+        assert!(join(&robot, &file).is_err(), "the authority is no other machine");
+        let own = dir.path().join("own.fabric");
+        invite(&robot, "robot1", Role::Operator, 2 * VALID, &own).unwrap();
+        assert_eq!(
+            robot.peers().now().role("robot1"),
+            None,
+            "it does not command itself"
+        );
+        let before = robot.valid_identity().unwrap().valid_until;
+        join(&robot, &own).unwrap();
+        let after = robot.valid_identity().unwrap().valid_until;
+        assert!(after > before, "the authority has a new certificate");
         invite(&robot, "laptop", Role::Operator, VALID, &file).unwrap();
         join(&laptop, &file).unwrap();
         let third = dir.path().join("third.fabric");

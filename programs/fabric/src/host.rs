@@ -37,7 +37,7 @@ use zenoh::{Session, Wait as _};
 use crate::folder::{Folder, Identity};
 use crate::messages::every_key;
 use crate::peers::PeerList;
-use crate::session::{endpoint, host_config};
+use crate::session::{endpoint, host_config, reason};
 use desk::Desk;
 use toolboxes::{Opening, Toolboxes};
 
@@ -49,8 +49,8 @@ const WAITING_BEATS: usize = 1024;
 /// How long the toolboxes have to close at the end.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether machines were added or taken away.
-const PEERS_LOOK: Duration = Duration::from_millis(500);
+/// How often it is looked whether machines were added or taken away, and whether this one has a new certificate.
+const FOLDER_LOOK: Duration = Duration::from_millis(500);
 
 /// The command line of a host.
 #[derive(Debug, clap::Args)]
@@ -136,7 +136,14 @@ struct Entrance {
     folder: Folder,
     listen: Vec<String>,
     desk: Arc<Desk>,
-    session: parking_lot::Mutex<Option<(Session, PeerList)>>,
+    session: parking_lot::Mutex<Option<Opened>>,
+}
+
+/// A session, and of which peers and certificate it was made.
+struct Opened {
+    session: Session,
+    peers: PeerList,
+    valid_until: u64,
 }
 
 impl Hosting {
@@ -156,6 +163,7 @@ impl Hosting {
         let toolboxes = runtime.block_on(Toolboxes::open(opening))?;
         let (beats, waiting) = sync_channel(WAITING_BEATS);
         let desk = Arc::new(Desk {
+            valid_until: identity.valid_until.into(),
             identity,
             boot: uuid::Uuid::now_v7().to_string(),
             peers: folder.peers(),
@@ -185,7 +193,7 @@ impl Hosting {
         *entrance.session.lock() = Some(entrance.open()?);
         {
             let (entrance, end) = (entrance.clone(), end.clone());
-            spawn("peers", move || entrance.follow_peers(&end))?;
+            spawn("peers", move || entrance.follow_folder(&end))?;
         }
         let this = Self { desk, end, entrance };
         this.announce();
@@ -234,21 +242,23 @@ impl Hosting {
     fn end(&self, runtime: &Runtime) {
         runtime.block_on(self.desk.toolboxes.shut_down(CLOSING));
         self.end.cancel();
-        if let Some((session, _)) = self.entrance.session.lock().take() {
-            _ = session.close().wait();
+        if let Some(opened) = self.entrance.session.lock().take() {
+            _ = opened.session.close().wait();
         }
     }
 }
 
 impl Entrance {
     /// Opens the session for the machines that may reach this host now.
-    fn open(&self) -> Result<(Session, PeerList), String> {
+    fn open(&self) -> Result<Opened, String> {
+        let identity = self.folder.valid_identity().map_err(|error| error.to_string())?;
         let peers = self.desk.peers.now();
         let config = host_config(&self.folder, &self.desk.identity, &self.listen, &peers)?;
         let session = zenoh::open(config).wait().map_err(|error| {
             format!(
-                "listen on {}: {error}; is the port taken, or a file in {} damaged?",
+                "listen on {}: {}; is the port taken, or a file in {} damaged?",
                 self.listen.join(", "),
+                reason(&*error),
                 self.folder.path().display()
             )
         })?;
@@ -258,7 +268,7 @@ impl Entrance {
             .callback(move |query| desk.take(query))
             .background()
             .wait()
-            .map_err(|error| format!("serve queries: {error}"))?;
+            .map_err(|error| format!("serve queries: {}", reason(&*error)))?;
         let desk = self.desk.clone();
         session
             .info()
@@ -280,40 +290,65 @@ impl Entrance {
             })
             .background()
             .wait()
-            .map_err(|error| format!("watch connections: {error}"))?;
-        Ok((session, peers))
+            .map_err(|error| format!("watch connections: {}", reason(&*error)))?;
+        let valid_until = identity.valid_until;
+        self.desk
+            .valid_until
+            .store(valid_until, std::sync::atomic::Ordering::Relaxed);
+        Ok(Opened {
+            session,
+            peers,
+            valid_until,
+        })
     }
 
-    /// Lets machines in that were added. Those that were taken away are refused by the desk from the next look on, without disturbing
-    /// others. Closing and opening may take seconds, so this has a thread of its own.
-    fn follow_peers(&self, end: &CancellationToken) {
+    /// Lets machines in that were added, and shows a new certificate. Machines that were taken away are refused by the desk from the next
+    /// look on, without disturbing others. Closing and opening may take seconds, so this has a thread of its own.
+    fn follow_folder(&self, end: &CancellationToken) {
+        let mut is_reachable = true;
         while !end.is_cancelled() {
-            thread::sleep(PEERS_LOOK);
-            let now = self.desk.peers.now();
+            thread::sleep(FOLDER_LOOK);
+            let peers = self.desk.peers.now();
+            let identity = self.folder.valid_identity();
             let mut session = self.session.lock();
             if end.is_cancelled() {
                 return;
             }
-            let is_new = session.as_ref().is_none_or(|(_, peers)| {
-                let mut allowed = now.peers.keys().filter(|name| now.role(name).is_some());
-                allowed.any(|name| now.role(name) != peers.role(name))
-            });
-            if !is_new {
-                continue;
-            }
-            tracing::info!("the peers of this host changed: its connections are made anew");
-            // The port has to be free.
-            if let Some((old, _)) = session.take()
-                && let Err(error) = old.close().wait()
+            let why = match identity {
+                Err(why) => Some(why.to_string()),
+                Ok(identity) => {
+                    let is_old = session.as_ref().is_none_or(|opened| {
+                        let mut allowed = peers.peers.keys().filter(|name| peers.role(name).is_some());
+                        let is_other = |name| peers.role(name) != opened.peers.role(name);
+                        identity.valid_until != opened.valid_until || allowed.any(|name| is_other(name))
+                    });
+                    if is_old {
+                        self.reopen(&mut session).err()
+                    } else {
+                        None
+                    }
+                }
+            };
+            // Tried again at the next look, and said once.
+            if let Some(why) = &why
+                && is_reachable
             {
-                tracing::warn!(%error, "the old session did not close");
+                tracing::error!(why, "nobody reaches this host");
             }
-            match self.open() {
-                Ok(opened) => *session = Some(opened),
-                // Tried again at the next look.
-                Err(why) => tracing::error!(why, "nobody reaches this host"),
-            }
+            is_reachable = why.is_none();
         }
+    }
+
+    fn reopen(&self, session: &mut Option<Opened>) -> Result<(), String> {
+        tracing::info!("the peers of this host, or its certificate, changed: its connections are made anew");
+        // The port has to be free.
+        if let Some(old) = session.take()
+            && let Err(error) = old.session.close().wait()
+        {
+            tracing::warn!(%error, "the old session did not close");
+        }
+        *session = Some(self.open()?);
+        Ok(())
     }
 }
 

@@ -164,6 +164,23 @@ fn read(config: &Value) -> Result<Config, String> {
         .map_err(|error| format!("bug in the fabric: its session cannot be configured: {error}"))
 }
 
+/// What an error of Zenoh says, without the places in its source, which tell a user nothing.
+pub(crate) fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    let text = error.to_string();
+    let mut parts = text.split(" at /");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(".rs:") {
+            // After a place there is what caused the error, if something did.
+            Some((path, line)) if !path.contains(' ') => {
+                plain += line.trim_start_matches(|digit: char| digit.is_ascii_digit());
+            }
+            _ => plain = plain + " at /" + part,
+        }
+    }
+    plain.trim_end_matches(|end: char| ".! ".contains(end)).to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +200,24 @@ mod tests {
             ("10.0.0.2#so_sndbuf=1", None),
         ] {
             assert_eq!(endpoint(written).ok().as_deref(), expected, "{written:?}");
+        }
+    }
+
+    #[test]
+    fn the_reason_of_an_error_is_for_people() {
+        for (text, expected) in [
+            (
+                "Unable to connect to any of [tls/10.0.0.2:1]!  at /root/zenoh-1.10.2/src/net/orchestrator.rs:447.",
+                "Unable to connect to any of [tls/10.0.0.2:1]",
+            ),
+            (
+                "no listener at /a/b.rs:12. - Caused by: Address in use at /a/c.rs:7.",
+                "no listener. - Caused by: Address in use",
+            ),
+            ("no file at /dev/x", "no file at /dev/x"),
+        ] {
+            let error = std::io::Error::other(text);
+            assert_eq!(reason(&error), expected, "{text}");
         }
     }
 

@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use super::AT_REST;
-use super::machines::{Assistant, Robot};
+use super::machines::{Assistant, Robot, days};
 use crate::support::fabric::succeeds;
-use crate::support::scene::monotonic_ns;
+use crate::support::scene::{Scene, monotonic_ns};
 use crate::support::status::toolbox_until;
 
 /// How long the certificate is valid that ends: services start meanwhile.
@@ -29,11 +29,8 @@ fn wall_clock() -> Duration {
 }
 
 /// When the certificate of a machine ends.
-fn end_of(laptop: &Assistant) -> Duration {
-    let identity = laptop
-        .scene
-        .sandbox
-        .path("config/ovos-tools/fabric/identity.json");
+fn end_of(scene: &Scene) -> Duration {
+    let identity = scene.sandbox.path("config/ovos-tools/fabric/identity.json");
     let identity: Value = serde_json::from_str(&fs::read_to_string(identity).unwrap()).unwrap();
     Duration::from_secs(identity["valid_until"].as_u64().unwrap())
 }
@@ -81,9 +78,9 @@ fn a_certificate_that_ends_ends_the_link_and_what_its_machine_moves() {
         let arguments = ["invite", "laptop", "--role", "operator", "--days", days];
         succeeds(&robot.scene.sandbox, &arguments);
     };
-    invite(&(VALID.as_secs_f64() / 86_400.0).to_string());
+    invite(&days(VALID));
     let mut laptop = Assistant::new("laptop", &robot);
-    let end = end_of(&laptop);
+    let end = end_of(&laptop.scene);
     while wall_clock() + BEFORE < end {
         thread::park_timeout(Duration::from_millis(50));
     }
@@ -109,6 +106,43 @@ fn a_certificate_that_ends_ends_the_link_and_what_its_machine_moves() {
     invite("30");
     let file = robot.invitation("laptop");
     succeeds(&laptop.scene.sandbox, &["join", file.to_str().unwrap()]);
+    moves_again(&mut laptop);
+}
+
+#[test]
+fn the_certificate_of_a_host_that_ends_ends_what_it_moves() {
+    let mut robot = Robot::valid_for(VALID, &[("laptop", "operator")]);
+    let mut laptop = Assistant::new("laptop", &robot);
+    let end = end_of(&robot.scene);
+    while wall_clock() + BEFORE < end {
+        thread::park_timeout(Duration::from_millis(50));
+    }
+    let from = move_on(&robot, &mut laptop);
+    let left = end.checked_sub(wall_clock()).expect("it moves before the end");
+    let end = monotonic_ns() + u64::try_from(left.as_nanos()).unwrap();
+    laptop.client.until_answered([&"moves".to_owned()]);
+    let after = moved_after(&robot, from, end);
+    assert!(
+        after <= AT_REST + SLACK,
+        "moved {after:?} after the certificate of the host had ended"
+    );
+    assert!(monotonic_ns() >= end, "it ended before its certificate");
+    let why = "the certificate of `robot1` ended";
+    robot
+        .host
+        .until("a host that says why nobody reaches it", |host| {
+            host.output().contains(why).then_some(())
+        });
+    until_unreachable(&mut laptop, "no connection");
+    let output = laptop.doctor(&robot);
+    assert!(
+        output.contains("valid by the clock of the other machine"),
+        "{output}"
+    );
+    // The authority makes a new one for itself, and the host shows it without a restart.
+    succeeds(&robot.scene.sandbox, &["invite", "robot1"]);
+    let file = robot.invitation("robot1");
+    succeeds(&robot.scene.sandbox, &["join", file.to_str().unwrap()]);
     moves_again(&mut laptop);
 }
 

@@ -30,6 +30,13 @@ impl Robot {
         Self::with(peers, &[])
     }
 
+    /// The same, whose own certificate is valid for so long.
+    pub(super) fn valid_for(time: Duration, peers: &[(&str, &str)]) -> Self {
+        let scene = Scene::new(&json!({}));
+        succeeds(&scene.sandbox, &["init", "robot1", "--days", &days(time)]);
+        Self::of(scene, peers, &[])
+    }
+
     /// The same, whose host has more arguments.
     pub(super) fn with(peers: &[(&str, &str)], more: &[&'static str]) -> Self {
         Self::on(Scene::new(&json!({})), peers, more)
@@ -38,6 +45,10 @@ impl Robot {
     /// The same, with this configuration.
     pub(super) fn on(scene: Scene, peers: &[(&str, &str)], more: &[&'static str]) -> Self {
         succeeds(&scene.sandbox, &["init", "robot1"]);
+        Self::of(scene, peers, more)
+    }
+
+    fn of(scene: Scene, peers: &[(&str, &str)], more: &[&'static str]) -> Self {
         for (name, role) in peers {
             succeeds(&scene.sandbox, &["invite", name, "--role", role]);
         }
@@ -92,6 +103,11 @@ impl Robot {
             later.iter().any(|motor| motor.kind == "step").then_some(())
         });
     }
+}
+
+/// A time, as `--days` takes it.
+pub(super) fn days(time: Duration) -> String {
+    (time.as_secs_f64() / 86_400.0).to_string()
 }
 
 pub(super) fn start_host(scene: &Scene, port: u16, more: &[&str]) -> Process {

@@ -40,6 +40,8 @@ const LONG_ASK: usize = 64 << 10;
 /// What answers.
 pub(super) struct Desk {
     pub(super) identity: Identity,
+    /// When the certificate that the host shows ends, in seconds since 1970: a new one may take its place.
+    pub(super) valid_until: AtomicU64,
     pub(super) boot: String,
     pub(super) peers: Peers,
     pub(super) toolboxes: Arc<Toolboxes>,
@@ -210,7 +212,7 @@ impl Desk {
             boot: self.boot.clone(),
             role,
             wall_clock: wall_clock(),
-            valid_until: self.identity.valid_until,
+            valid_until: self.valid_until.load(Ordering::Relaxed),
             strangers: self.strangers.load(Ordering::Relaxed),
             closed: self.toolboxes.closed(Effect::Motion),
             toolboxes: self.toolboxes.ids().into_iter().filter_map(view).collect(),

@@ -16,7 +16,7 @@ use zenoh::{Session, Wait as _};
 
 use crate::folder::{Folder, Identity};
 use crate::messages::{Ask, Right, key};
-use crate::session::mount_config;
+use crate::session::{mount_config, reason};
 
 /// How long a host may say nothing until it is dialled anew: Zenoh dials again by itself, but not after a link that ended while it was
 /// being made, and TCP tries a network that was dark for long only every minute.
@@ -87,8 +87,11 @@ impl Line {
         let config = mount_config(&self.folder, &self.endpoint)?;
         let session = zenoh::open(config).wait().map_err(|error| {
             format!(
-                "no connection to {}: {error}; `ovos-tools fabric doctor {} {}` looks closer",
-                self.endpoint, self.host, self.endpoint
+                "no connection to {}: {}; `ovos-tools fabric doctor {} {}` looks closer",
+                self.endpoint,
+                reason(&*error),
+                self.host,
+                self.endpoint
             )
         })?;
         let watched = self.watch(&session);
