@@ -69,8 +69,16 @@ pub struct Logs {
 /// is better than using more memory or blocking the thread that logs.
 const QUEUED_LINES: usize = 8192;
 
-/// Crates whose lines below WARNING are not relevant to this service.
-const NOISY: &[&str] = &["mio", "rustls", "tokio_tungstenite", "tungstenite"];
+/// Crates whose lines below a level are not relevant to this service.
+const NOISY: &[(&str, LevelFilter)] = &[
+    ("mio", LevelFilter::WARN),
+    ("rustls", LevelFilter::WARN),
+    ("tokio_tungstenite", LevelFilter::WARN),
+    ("tungstenite", LevelFilter::WARN),
+    ("zenoh", LevelFilter::WARN),
+    // It warns of what a fabric without gateways does not have.
+    ("zenoh::net::routing", LevelFilter::ERROR),
+];
 
 /// Installs the subscriber for the whole process. If the log file cannot be written, that is reported on stderr, and
 /// lines go to stderr only.
@@ -169,7 +177,7 @@ fn targets(level: LogLevel) -> Targets {
         LogLevel::Warning => LevelFilter::WARN,
         LogLevel::Error => LevelFilter::ERROR,
     };
-    let noisy = NOISY.iter().map(|name| (*name, level.min(LevelFilter::WARN)));
+    let noisy = NOISY.iter().map(|(name, most)| (*name, level.min(*most)));
     Targets::new().with_default(level).with_targets(noisy)
 }
 

@@ -68,7 +68,10 @@ impl Desk {
         // The access control of the session has let it through; what has changed since is seen here.
         let role = self.peers.role(&peer);
         let Some(role) = role.filter(|role| right.is_of(*role)) else {
-            let refused = format!("`{peer}` may not do this on `{}`", self.identity.name);
+            let refused = format!(
+                "`{peer}` may not do this on `{}`; who owns that machine lets it, with `ovos-tools fabric allow {peer} --role ROLE`",
+                self.identity.name
+            );
             // No thread is started for a name that means nothing here.
             if query.congestion_control() == CongestionControl::Drop {
                 reply_now(&query, failed(FailureKind::PermissionError, &refused));
