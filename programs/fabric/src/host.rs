@@ -136,11 +136,11 @@ struct Entrance {
     folder: Folder,
     listen: Vec<String>,
     desk: Arc<Desk>,
-    session: parking_lot::Mutex<Option<Opened>>,
+    session: parking_lot::Mutex<Option<OpenSession>>,
 }
 
 /// A session, and of which peers and certificate it was made.
-struct Opened {
+struct OpenSession {
     session: Session,
     peers: PeerList,
     valid_until: u64,
@@ -250,7 +250,7 @@ impl Hosting {
 
 impl Entrance {
     /// Opens the session for the machines that may reach this host now.
-    fn open(&self) -> Result<Opened, String> {
+    fn open(&self) -> Result<OpenSession, String> {
         let identity = self.folder.valid_identity().map_err(|error| error.to_string())?;
         let peers = self.desk.peers.now();
         let config = host_config(&self.folder, &self.desk.identity, &self.listen, &peers)?;
@@ -295,7 +295,7 @@ impl Entrance {
         self.desk
             .valid_until
             .store(valid_until, std::sync::atomic::Ordering::Relaxed);
-        Ok(Opened {
+        Ok(OpenSession {
             session,
             peers,
             valid_until,
@@ -339,7 +339,7 @@ impl Entrance {
         }
     }
 
-    fn reopen(&self, session: &mut Option<Opened>) -> Result<(), String> {
+    fn reopen(&self, session: &mut Option<OpenSession>) -> Result<(), String> {
         tracing::info!("the peers of this host, or its certificate, changed: its connections are made anew");
         // The port has to be free.
         if let Some(old) = session.take()
