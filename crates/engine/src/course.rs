@@ -16,7 +16,6 @@ use super::engine::Engine;
 use super::fact::Fact;
 use super::known_toolbox::Lease;
 use super::plan::{Defaults, Plan};
-use super::report;
 use super::run::{Runner, StartTally};
 use super::subsystem::ALL;
 use super::toolbox::NoAnswer;
@@ -250,7 +249,7 @@ impl Engine {
         let limit = lease.known_toolbox().limits().plan;
         match timeout(limit, lease.toolbox().conclude(tool, args, report)).await {
             Ok(Ok(Some(conclusion))) => Verdict::Toolbox(conclusion),
-            Ok(Ok(None)) => Verdict::Engine(report::conclude(report)),
+            Ok(Ok(None)) => Verdict::Engine(report.conclusion()),
             Ok(Err(failure)) => Verdict::Toolbox(Conclusion::Error(failure)),
             Err(_) => {
                 let toolbox_id = &lease.known_toolbox().toolbox_id;
