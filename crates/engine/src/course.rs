@@ -194,8 +194,8 @@ impl Engine {
             }
         };
         let (plan, claimed) = planned?;
-        let reserved = match claimed {
-            Some(claimed) => Some(claimed.reserved(control).await?),
+        let reservation = match claimed {
+            Some(claimed) => Some(claimed.wait_until_granted(control).await?),
             None => None,
         };
         let moving = plan.moves().then(|| self.motion.begin(&home.toolbox_id));
@@ -227,7 +227,7 @@ impl Engine {
         let ran = runner.run(plan).await;
         let content = runner.content.into_inner().into_values().flatten().collect();
         drop(moving);
-        drop(reserved);
+        drop(reservation);
         let report = ran.map_err(Refusal::NeverBegun)?;
         // The cause is read before the toolbox concludes: a cancel during the conclusion ended no action.
         let cause = control.cause();

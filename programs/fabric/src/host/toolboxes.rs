@@ -17,7 +17,7 @@ use super::action::RemoteActions;
 use config::{
     Activation, Backends, Caller, Config, Decide, Principal, Question, Rule, Section, built_in, decide,
 };
-use engine::{Engine, Limits, StepTool, StepTools, StopTarget, Stopped};
+use engine::{Engine, Limits, StepTool, StepTools, StopResult, StopTarget};
 use host::state::{ANSWER, StateFolder, StateWriter};
 use host::{
     Configured, Drain, Greeter, HostServices, Live, LiveToolbox, Manager, NotAdmitted, Origin, Request,
@@ -369,7 +369,7 @@ impl Toolboxes {
 
     /// Stops toolboxes in an emergency, as the engine does: they are latched and their halts sent when this returns. The result
     /// arrives when the toolboxes have confirmed.
-    pub(super) fn stop(&self, target: &StopTarget, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
+    pub(super) fn stop(&self, target: &StopTarget, reason: &str) -> BoxFuture<'static, Vec<StopResult>> {
         let stopped = self.engine.stop(target, reason);
         self.keep();
         stopped
