@@ -20,8 +20,8 @@ use config::{
 use engine::{Engine, Limits, StepTool, StepTools, StopResult, StopTarget};
 use host::state::{ANSWER, StateFolder, StateWriter};
 use host::{
-    Configured, Drain, Greeter, HostServices, Live, LiveToolbox, Manager, NotAdmitted, Origin, Request,
-    Settings, State,
+    Drain, Greeter, HostServices, Live, LiveToolbox, Manager, NotAdmitted, Origin, Request, Settings, State,
+    ToolboxSettings,
 };
 
 /// The service's binary, which hosts each toolbox in a process of its own.
@@ -163,7 +163,7 @@ impl Toolboxes {
                 let limits = &section.limits;
                 let times = (limits.open, limits.close);
                 let toolbox = section.toolbox.clone();
-                Ok(Configured::new(
+                Ok(ToolboxSettings::new(
                     toolbox,
                     limits.memory_mb,
                     max_result_bytes,
