@@ -13,7 +13,7 @@ use super::Run;
 use crate::answer::{Answer, ModelCall};
 use crate::batch::{Claim, batches};
 use crate::budget::{Charge, Usage, Verdict};
-use crate::end::{End, Spent};
+use crate::end::{End, BudgetKind};
 use crate::hands::{CallResult, planned, waves};
 use crate::news::News;
 use crate::prompt;
@@ -140,7 +140,7 @@ impl Run<'_> {
             }
             if self.used.would_repeat(&name, &value) > budgets.repeats {
                 self.refuse(line, "the same call was made too often");
-                return (prepared, Some(End::Budget(Spent::Repeats)));
+                return (prepared, Some(End::Budget(BudgetKind::Repeats)));
             }
             match target {
                 Target::Own(own) => {
