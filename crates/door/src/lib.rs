@@ -41,12 +41,12 @@ mod turn;
 
 pub use answer::{Answer, confirm, waits};
 pub use calls::Calls;
-pub use carried_call::{CarriedCall, Lost, NotBegun};
+pub use carried_call::{CarriedCall, NoAnswer, StartError};
 pub use door::Door;
 pub use find::Finder;
 pub use guide::Guide;
 pub use https::{HttpsClient, chain, https_client};
-pub use listing::{Listing, MAX_NAME, Registered};
+pub use listing::{Listing, MAX_NAME, ListedTool};
 pub use long_call_tool::{LongCallTool, wait_limit};
 pub use long_calls::{AskGuard, LongCall, LongCalls, MOST_LEFT, PendingRequest, WaitGuard};
 pub use own_tool::OwnTool;

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use client::payload::Confirm;
-use door::{Answer, Registered, own_id};
+use door::{Answer, ListedTool, own_id};
 use ovos_toolbox_wire::Object;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientResult, ElicitRequest,
@@ -35,7 +35,7 @@ const NO_WAY: &str = "this client cannot ask its user";
 /// Dropping it asks the service to end the call.
 pub(crate) async fn call_asking(
     door: &Door,
-    tool: &Registered,
+    tool: &ListedTool,
     request: CallToolRequestParams,
     asked: &CallRequest,
 ) -> CallToolResponse {
@@ -92,7 +92,7 @@ fn decision_of_action(action: &ElicitationAction, token: String) -> Option<Decis
     }
 }
 
-fn unanswered(tool: &Registered) -> CallToolResult {
+fn unanswered(tool: &ListedTool) -> CallToolResult {
     answer::result(Answer::cancelled(
         tool,
         "it needs approval, and its user did not answer",
@@ -129,7 +129,7 @@ fn question(confirm: Confirm) -> InputRequiredResult {
 async fn ask_user(
     request: &CallRequest,
     door: &Door,
-    tool: &Registered,
+    tool: &ListedTool,
     confirm: &Confirm,
 ) -> Result<Decision, CallToolResult> {
     let CallRequest { context, gone, .. } = request;
