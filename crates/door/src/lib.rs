@@ -33,7 +33,7 @@ mod pattern_warnings;
 pub mod program;
 mod schedule_tool;
 mod shorten;
-mod standing;
+mod call_progress;
 mod stop;
 mod stop_tool;
 mod token;
@@ -52,7 +52,7 @@ pub use long_calls::{AskGuard, LongCall, LongCalls, MOST_LEFT, PendingRequest, W
 pub use own_tool::OwnTool;
 pub use schedule_tool::ScheduleTool;
 pub use shorten::{Shortened, shorten};
-pub use standing::wave_text;
+pub use call_progress::wave_text;
 pub use stop::{Stopping, stop};
 pub use stop_tool::StopTool;
 pub use token::{FoundToken, Token, TokenError};
