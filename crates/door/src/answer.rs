@@ -89,14 +89,14 @@ impl Answer {
 
 /// Returns the confirmation that an answer asks for; `None` if it asks for none.
 #[must_use]
-pub fn confirm(answer: &Received<InvokeResponse>) -> Option<Confirm> {
+pub fn confirmation_of(answer: &Received<InvokeResponse>) -> Option<Confirm> {
     serde_json::from_value(answer.data.get("confirm")?.clone()).ok()
 }
 
 /// A call that waits for a person at the machine, because the client's user was not asked. The token is not shown, because a model
 /// must not confirm a call.
 #[must_use]
-pub fn waits(tool: &ListedTool, confirm: &Confirm, why: &str) -> Answer {
+pub fn approval_required(tool: &ListedTool, confirm: &Confirm, why: &str) -> Answer {
     let Confirm {
         id,
         text,

@@ -110,7 +110,7 @@ impl Hands<'_> {
         let mut options = CallOptions::default();
         let turn = self.arrivals.turn();
         let answer = match self.call(&turn, tool, arguments, &options).await {
-            Ok(answered) => match (door::confirm(&answered.answer), self.person) {
+            Ok(answered) => match (door::confirmation_of(&answered.answer), self.person) {
                 (None, _) => answered,
                 (Some(confirm), None) => {
                     return self.waits(tool, &confirm, "no user can be asked here", began);
@@ -150,7 +150,7 @@ impl Hands<'_> {
         });
         let mut result = CallResult::of_text(
             Status::WaitsForConfirmation,
-            &door::waits(tool, confirm, why).text,
+            &door::approval_required(tool, confirm, why).text,
         );
         result.ms = millis(began.elapsed());
         result

@@ -79,7 +79,7 @@ pub(crate) async fn call(
         Ok(answer) => answer,
         Err(failed) => return CallResult::Answered(failed),
     };
-    if let Some(confirm) = door::confirm(&answer) {
+    if let Some(confirm) = door::confirmation_of(&answer) {
         return CallResult::Waits(confirm);
     }
     let mut result = results::result(

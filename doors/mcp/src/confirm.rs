@@ -50,10 +50,15 @@ pub(crate) async fn call_asking(
         CallResult::Waits(confirm) => confirm,
     };
     if !asks_its_user(context) {
-        return answer::result(door::waits(tool, &confirm, NO_WAY)).into();
+        return answer::result(door::approval_required(tool, &confirm, NO_WAY)).into();
     }
     if asked.call.is_left() {
-        return answer::result(door::waits(tool, &confirm, "its request was answered before")).into();
+        return answer::result(door::approval_required(
+            tool,
+            &confirm,
+            "its request was answered before",
+        ))
+        .into();
     }
     if is_modern(context) {
         return question(confirm).into();
@@ -64,7 +69,7 @@ pub(crate) async fn call_asking(
     };
     match call(door, tool, args, reply, &own_id("mcp"), asked).await {
         CallResult::Answered(result) => result.into(),
-        CallResult::Waits(confirm) => answer::result(door::waits(
+        CallResult::Waits(confirm) => answer::result(door::approval_required(
             tool,
             &confirm,
             "the approval no longer matches the call",
@@ -150,7 +155,9 @@ async fn ask_user(
         Ok(ClientResult::ElicitResult(answer)) => {
             decision_of_action(&answer.action, confirm.token.clone()).ok_or_else(|| unanswered(tool))
         }
-        Ok(_) | Err(ServiceError::McpError(_)) => Err(answer::result(door::waits(tool, confirm, NO_WAY))),
+        Ok(_) | Err(ServiceError::McpError(_)) => {
+            Err(answer::result(door::approval_required(tool, confirm, NO_WAY)))
+        }
         Err(error) => {
             tracing::info!(tool = tool.name, %error, "a client did not answer whether a call may run");
             Err(unanswered(tool))

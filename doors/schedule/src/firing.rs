@@ -258,7 +258,7 @@ async fn made(
         Err(end) => return (end, None),
     };
     let report = Answer::of(tool, &answer);
-    (done(report.failed, &report.text), door::confirm(&answer))
+    (done(report.failed, &report.text), door::confirmation_of(&answer))
 }
 
 async fn ran(

@@ -38,8 +38,8 @@ impl Outcome {
 
     /// Converts the service's answer to a call.
     pub(crate) fn of(tool: &ListedTool, answer: &Received<InvokeResponse>) -> Self {
-        if let Some(confirm) = door::confirm(answer) {
-            return Self::refused(&door::waits(tool, &confirm, "no voice can"));
+        if let Some(confirm) = door::confirmation_of(answer) {
+            return Self::refused(&door::approval_required(tool, &confirm, "no voice can"));
         }
         match answer.accepted() {
             Ok(()) => {
