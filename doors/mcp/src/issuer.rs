@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 use url::Url;
 
-use crate::signed::{Claims, Keys, Rejection, Signed};
+use crate::signed::{Claims, Keys, Rejection, SignedToken};
 
 /// How often the keys are fetched while nothing asks for other ones.
 pub(crate) const EVERY: Duration = Duration::from_secs(300);
@@ -77,7 +77,7 @@ impl Issuer {
     /// # Cancel safety
     /// Safe.
     pub(crate) async fn claims(&self, token: &str) -> Result<Claims, NoClaims> {
-        let signed = Signed::read(token)?;
+        let signed = SignedToken::read(token)?;
         let mut verified = self.keys().map(|keys| keys.verify(&signed));
         if matches!(verified, None | Some(Err(Rejection::UnknownKey))) {
             // The issuer may have a new key.
