@@ -90,7 +90,7 @@ pub(crate) enum Ask {
         tool: String,
         args: Raw<Object>,
     },
-    /// Starts an action; answered by [`RunWord`]s, the last of which is its end.
+    /// Starts an action; answered by [`RunUpdate`]s, the last of which is its end.
     Start(Box<StartAsk>),
     /// The result of a call; answered by `Option<Conclusion>`.
     Conclude {
@@ -110,7 +110,7 @@ pub(crate) enum Ask {
         toolbox: String,
         subsystems: Vec<String>,
     },
-    /// An emergency stop, repeated with the same `id` until it is answered by [`StopDone`].
+    /// An emergency stop, repeated with the same `id` until it is answered by [`StopAnswer`].
     Stop {
         toolbox: String,
         id: String,
@@ -119,12 +119,12 @@ pub(crate) enum Ask {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mirrors: Option<String>,
     },
-    /// Lifts the stop `stop_id`, the newest that the asker knows; answered by [`ResumeDone`], also where nothing is stopped.
+    /// Lifts the stop `stop_id`, the newest that the asker knows; answered by [`ResumeAnswer`], also where nothing is stopped.
     Resume {
         toolbox: String,
         stop_id: Option<String>,
     },
-    /// Lifts a stop wherever it holds on the host; answered by [`ResumeDone`].
+    /// Lifts a stop wherever it holds on the host; answered by [`ResumeAnswer`].
     ResumeAll { stop_id: String },
     /// The mount ends: its lease is over; answered by `null`.
     Leave { toolbox: String, mount: String },
@@ -289,7 +289,7 @@ pub(crate) struct StartAsk {
 /// What a host says of a run.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum RunWord {
+pub(crate) enum RunUpdate {
     Progress(Progress),
     Ended {
         end: RunEnd,
@@ -300,7 +300,7 @@ pub(crate) enum RunWord {
 
 /// The answer to a stop: the toolbox is latched in every case.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct StopDone {
+pub(crate) struct StopAnswer {
     /// The stop that holds the toolbox.
     pub(crate) stop_id: String,
     /// The host's clock once it was stopped: what it said of stops before is out of date.
@@ -314,7 +314,7 @@ pub(crate) struct StopDone {
 
 /// The answer to a resume.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct ResumeDone {
+pub(crate) struct ResumeAnswer {
     /// The host's clock after the stop was lifted: what it said of stops before is out of date.
     pub(crate) clock: u64,
     /// Its count of emergency stops of the toolbox then; missing after a resume of the whole host.
