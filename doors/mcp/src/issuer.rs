@@ -159,7 +159,8 @@ impl Issuer {
                 Ok(metadata) if metadata["issuer"] == self.name.as_str() => return Ok(metadata),
                 Ok(metadata) => {
                     return Err(format!(
-                        "{place} is of the issuer {}, and service.doors.mcp.sign_in.issuer is '{}'",
+                        "{place} names the issuer {}, expected '{}': set service.doors.mcp.sign_in.issuer to the name that the issuer \
+                         gives itself",
                         metadata["issuer"], self.name
                     ));
                 }

@@ -47,7 +47,7 @@ impl Farewell {
             Self::Cancelled => "the client cancelled it",
             Self::Closed => "the client closed its connection",
             Self::Silent => "the client stopped responding",
-            Self::Shutdown => "the door closes",
+            Self::Shutdown => "ovos-tools-mcp is shutting down",
         }
     }
 }
