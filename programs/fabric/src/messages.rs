@@ -17,11 +17,11 @@ pub(crate) const NEWEST: u32 = 1;
 /// The oldest.
 pub(crate) const OLDEST: u32 = 1;
 
-/// How long a lease lasts, and how often it is renewed.
+/// How long a lease lasts after the beat that renewed it, in milliseconds.
 pub(crate) const LEASE_MS: u64 = 500;
-/// How often a mount asks for a sign of life, which renews its lease.
+/// How often a mount sends a beat, which asks for a sign of life and renews its lease, in milliseconds.
 pub(crate) const BEAT_MS: u64 = 100;
-/// How old a start may be when the host takes it.
+/// How old a start may be when the host takes it, in milliseconds.
 pub(crate) const START_AGE_MS: u64 = 250;
 
 /// What a query is allowed to ask for.
@@ -253,15 +253,16 @@ pub(crate) struct Pulse {
     pub(crate) stop: Option<StopView>,
     /// Whether the asker holds the lease.
     pub(crate) held: bool,
-    /// It does not yet, and nothing keeps it from that: the next beat gets it, or the one after the end of another mount of its machine.
+    /// Whether the asker, which does not hold the lease, gets it soon: with its next beat or, where another mount of its machine holds
+    /// it, with the first beat after that mount has ended.
     #[serde(default)]
     pub(crate) lease_comes: bool,
-    /// Who does.
+    /// The machine that holds the lease; missing if none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commander: Option<String>,
-    /// `ready`, or why not.
+    /// The state of the toolbox: `ready`, or why it takes no calls.
     pub(crate) state: String,
-    /// Changes with the list of tools.
+    /// A number that is another one after each change of the list of tools.
     pub(crate) tools: u64,
     /// The number of the last event.
     pub(crate) last: u64,
