@@ -177,8 +177,9 @@ impl R2rGraph {
             }
             Ok(Ok(Err(error))) => return Err(lost(action, error)),
             _ => {
-                return Err(GraphError::NoAnswer {
-                    service: action.to_owned(),
+                // One that is accepted later is cancelled then, and nothing says whether it was.
+                return Err(GraphError::GoalGoesOn {
+                    action: action.to_owned(),
                     waited: patience,
                 });
             }

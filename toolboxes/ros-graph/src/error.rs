@@ -177,8 +177,8 @@ pub enum GraphError {
         /// What it said.
         reason: String,
     },
-    /// A goal that was cancelled did not come to its end in time.
-    #[error("the goal of {action} goes on {waited:?} after its cancel")]
+    /// A goal was cancelled and has not ended in time, or it was sent and nothing has said what became of it.
+    #[error("the goal of {action} may go on: nothing has confirmed its end within {waited:?}")]
     GoalGoesOn {
         /// The action.
         action: String,

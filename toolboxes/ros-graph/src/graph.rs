@@ -76,7 +76,8 @@ pub trait Graph: Send + Sync {
 
     /// Sends a goal and waits until it is accepted.
     ///
-    /// Errors: [`GraphError::Refused`], and those of a call.
+    /// Errors: [`GraphError::Refused`], and those of a call. Nothing moves after an error, but for [`GraphError::GoalGoesOn`]: the goal may
+    /// have been accepted, and nothing knows its id.
     fn send_goal<'a>(&'a self, action: &'a str, goal: &'a Value, patience: Duration) -> Reply<'a, Goal>;
 
     /// Cancels every goal of an action, whoever sent it. It is answered when the action has taken the cancel.
@@ -272,7 +273,7 @@ impl GoalStatus {
 /// What is known of the end of a goal.
 pub type End = watch::Receiver<Option<Result<GoalEnd, GraphError>>>;
 
-/// Asks the action to cancel a goal; answered when it has taken the cancel.
+/// Asks the action to cancel a goal; answered when it has taken the cancel, or, by a carrier that does not tell, when it was sent.
 pub type Cancel = Box<dyn Fn(Duration) -> Reply<'static, ()> + Send + Sync>;
 
 /// A goal that was accepted. Dropping it does not end it: a goal goes on until it is cancelled.
@@ -318,7 +319,7 @@ impl Goal {
     /// The end of the goal, or `None` where it has not come within `patience`.
     ///
     /// # Errors
-    /// The action is away, or its result is not of the type.
+    /// The action is away, its result is not of the type, or it was not accepted after all ([`GraphError::Refused`]).
     ///
     /// # Cancel safety
     /// Safe.
@@ -332,6 +333,18 @@ impl Goal {
         }
     }
 
+    /// Asks the action to cancel the goal, by its id, and waits for the answer.
+    ///
+    /// # Errors
+    /// [`GraphError::Refused`]: the action refuses, or does not know it. [`GraphError::Lost`]: nothing reaches it by its id any more. And
+    /// those of a call.
+    ///
+    /// # Cancel safety
+    /// The cancel may have been sent.
+    pub async fn request_cancel(&self, limit: Duration) -> Result<(), GraphError> {
+        (self.cancel)(limit).await
+    }
+
     /// Cancels the goal and waits until it has ended, `limit` at most for both.
     ///
     /// # Errors
@@ -342,7 +355,7 @@ impl Goal {
     /// The cancel may have been sent.
     pub async fn cancel(&self, limit: Duration) -> Result<GoalEnd, GraphError> {
         let start = tokio::time::Instant::now();
-        let taken = (self.cancel)(limit).await;
+        let taken = self.request_cancel(limit).await;
         // A goal that ended meanwhile cannot be cancelled, and needs not be.
         let left = limit.saturating_sub(start.elapsed());
         match (self.end(left).await?, taken) {

@@ -9,7 +9,8 @@
 //! - **Bytes**: [`cdr`] is the codec between JSON and the wire. All of this is pure.
 //! - **Carriers**: [`dds`] and [`rosbridge`] implement [`graph::Graph`]. What waits is bounded ([`inbox`]).
 //!
-//! [`velocity`] is what a driver of a base begins with; a [`picture`] is one JPEG of what a camera says.
+//! [`velocity`] is what a driver of a base begins with, [`goals`] what ends every goal that was sent; a [`picture`] is one JPEG of what a
+//! camera says.
 //!
 //! A topic of another type, a topic that nothing listens to, a service that does not answer and a peer that left are
 //! errors ([`error::GraphError`]), never a success.
@@ -60,6 +61,7 @@ pub mod dds;
 pub mod definition;
 pub mod description;
 pub mod error;
+pub mod goals;
 pub mod graph;
 pub mod inbox;
 pub mod library;

@@ -408,8 +408,13 @@ impl Graph for Rosbridge {
                 // A refusal ends what would say that it began as well.
                 biased;
                 ended = async { end.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone()) } => {
-                    if let Some(Err(error)) = ended {
-                        return Err(error);
+                    match ended {
+                        // It was sent, and may have been accepted.
+                        Some(Err(GraphError::Lost { .. })) => {
+                            return Err(GraphError::GoalGoesOn { action: action.to_owned(), waited: REFUSING });
+                        }
+                        Some(Err(error)) => return Err(error),
+                        Some(Ok(_)) | None => {}
                     }
                 }
                 Ok(()) = begun => {}
@@ -417,8 +422,16 @@ impl Graph for Rosbridge {
             }
             let (rosbridge, name) = (self.clone(), action.to_owned());
             let cancel = move |_| -> Reply<'static, ()> {
+                let link = &rosbridge.inner.link;
                 let message = json!({"op": "cancel_action_goal", "id": id, "action": name});
-                let sent = rosbridge.inner.link.send(&name, message);
+                // Its end is said only to the connection over which it was sent.
+                let sent = match link.follows(&id) {
+                    true => link.send(&name, message),
+                    false => Err(GraphError::Lost {
+                        name: name.clone(),
+                        reason: "the connection over which its goal was sent is gone, or has said its end".to_owned(),
+                    }),
+                };
                 async move { sent }.boxed()
             };
             Ok(Goal::new(action, feedback, end, Box::new(cancel)))

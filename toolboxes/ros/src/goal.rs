@@ -5,18 +5,15 @@ use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::select;
-use ovos_toolbox_sdk::tokio::sync::oneshot;
 use ovos_toolbox_sdk::wire::Progress;
 use ros_graph::error::GraphError;
-use ros_graph::graph::{Goal, GoalEnd, GoalStatus};
+use ros_graph::graph::{GoalEnd, GoalStatus};
 
-use crate::moving::{End, GOAL_ENDS, HeldMotion};
 use crate::name::subsystem;
+use crate::pursuit::HeldGoal;
 use crate::shown::{CUTS, fitting};
 use crate::toolbox::{Ros, limit_ms};
 
-/// How long an action is given to accept a goal.
-const ACCEPTING: Duration = Duration::from_secs(6);
 /// How long one feedback is waited for before the time is looked at again.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -64,12 +61,15 @@ pub(crate) async fn goal(context: Context<Ros>, args: GoalArgs) -> Result<GoalOu
     let cancelled = context.cancelled();
     ovos_toolbox_sdk::tokio::pin!(cancelled);
     let start = Instant::now();
-    let (goal, held) = send(&context, &action, Value::Object(args.goal)).await?;
+    let held = toolbox
+        .pursuits
+        .send(&context, &action, Value::Object(args.goal))
+        .await?;
     let mut last = None;
     let limit = Duration::from_secs_f64(rule.seconds);
     let (end, timed_out) = loop {
         if start.elapsed() >= limit {
-            break (goal.cancel(GOAL_ENDS).await?, true);
+            break (cancelled_end(held).await?, true);
         }
         select! {
             biased;
@@ -77,14 +77,28 @@ pub(crate) async fn goal(context: Context<Ros>, args: GoalArgs) -> Result<GoalOu
                 held.end().await?;
                 return Err(ToolError::cancelled());
             }
-            ended = goal.end(LOOK) => {
-                if let Some(end) = ended? {
+            ended = held.goal().end(LOOK) => match ended {
+                Ok(None) => {}
+                // Neither says that it has ended.
+                Ok(Some(end)) if end.status == GoalStatus::Unknown => {
+                    held.end().await?;
+                    break (end, false);
+                }
+                Err(error) => {
+                    let still = held.end().await.err();
+                    return Err(still.map_or_else(
+                        || error.clone().into(),
+                        |still| ToolError::msg(format!("{error}; {still}")),
+                    ));
+                }
+                Ok(Some(end)) => {
+                    held.ended();
                     break (end, false);
                 }
             }
         }
         let mut newest = None;
-        while let Ok(Some(feedback)) = goal.feedback(Duration::ZERO).await {
+        while let Ok(Some(feedback)) = held.goal().feedback(Duration::ZERO).await {
             newest = Some(CUTS[2].apply(&feedback));
         }
         if let Some(feedback) = newest {
@@ -96,46 +110,18 @@ pub(crate) async fn goal(context: Context<Ros>, args: GoalArgs) -> Result<GoalOu
             last = Some(feedback);
         }
     };
-    held.ended();
     Ok(output(action, &end, timed_out, last, start.elapsed()))
 }
 
-/// Sends the goal beside the call: one that is accepted after the call was dropped or halted is cancelled all the same.
-async fn send(
-    context: &Context<Ros>,
-    action: &str,
-    goal: Value,
-) -> Result<(Arc<Goal>, HeldMotion), ToolError> {
-    let graph = context.toolbox().joined.graph().await?;
-    context.command(|| ())?;
-    let (sender, receiver) = oneshot::channel();
-    let (owned, action) = (context.clone(), action.to_owned());
-    context.host().spawn(async move {
-        let sent = accepted(&owned, graph.send_goal(&action, &goal, ACCEPTING).await, &action).await;
-        // Where nothing waits for it any more, the drop of what holds it cancels it.
-        let _ = sender.send(sent);
-    });
-    receiver.await.unwrap_or_else(|_| Err(ToolError::cancelled()))
-}
-
-async fn accepted(
-    context: &Context<Ros>,
-    sent: Result<Goal, GraphError>,
-    action: &str,
-) -> Result<(Arc<Goal>, HeldMotion), ToolError> {
-    let goal = Arc::new(sent?);
-    let moving = &context.toolbox().moving;
-    let hold = || moving.hold(context.host(), action, End::Cancel(Arc::clone(&goal)));
-    match context.command(hold) {
-        Ok(held) => Ok((goal, held)),
-        Err(halted) => {
-            moving
-                .hold(context.host(), action, End::Cancel(goal))
-                .end()
-                .await?;
-            Err(halted)
-        }
-    }
+/// Cancels a goal, and returns its end as far as it is known.
+async fn cancelled_end(held: HeldGoal) -> Result<GoalEnd, GraphError> {
+    let goal = Arc::clone(held.goal());
+    held.end().await?;
+    let end = goal.end(Duration::ZERO).await.ok().flatten();
+    Ok(end.unwrap_or(GoalEnd {
+        status: GoalStatus::Unknown,
+        result: Value::Null,
+    }))
 }
 
 fn output(

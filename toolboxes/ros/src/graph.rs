@@ -65,6 +65,14 @@ impl JoinedGraph {
         Ok(graph)
     }
 
+    /// The graph, where it was joined.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn current(&self) -> Option<Arc<dyn Graph>> {
+        self.graph.lock().await.clone()
+    }
+
     /// Leaves the graph.
     pub(crate) async fn leave(&self) {
         self.graph.lock().await.take();

@@ -1,8 +1,8 @@
 //! What is in any ROS 2 graph, for what stands in no robot's file: lists, describes and reads it, and moves what an owner allows.
 //!
 //! The carriers (DDS, rosbridge), the types and the codec are those of [`ros_graph`], which the robot toolbox has as well. Nothing is
-//! joined before the first call, and nothing is subscribed while nothing reads. Read [`Ros`], then `allow` (what may be moved) and
-//! `moving` (how it is ended).
+//! joined before the first call, and nothing is subscribed while nothing reads. Read [`Ros`], then `allow` (what may be moved), `moving`
+//! and `pursuit` (how it is ended).
 //!
 //! ```console
 //! $ ovos-tools invoke ros_read topic=/odom fields='["pose.pose.position"]'
@@ -23,6 +23,7 @@ mod moving;
 mod name;
 mod params;
 mod publish;
+mod pursuit;
 mod read;
 mod rest;
 mod shown;
@@ -39,6 +40,7 @@ use ovos_toolbox_sdk::tokio::sync::Semaphore;
 use channels::Channels;
 use config::Config;
 use graph::JoinedGraph;
+use pursuit::Pursuits;
 pub use toolbox::Ros;
 
 impl Toolbox for Ros {
@@ -55,7 +57,7 @@ impl Toolbox for Ros {
     fn options() -> Options {
         let mut options = Options::default();
         // A goal that is cancelled is waited for.
-        options.cancel_grace = moving::GOAL_ENDS + Duration::from_millis(500);
+        options.cancel_grace = pursuit::GOAL_ENDS + Duration::from_millis(500);
         options
     }
 
@@ -64,8 +66,10 @@ impl Toolbox for Ros {
         if config.simulated {
             host.simulator("the section says that the graph is a simulator's");
         }
+        let joined = Arc::new(JoinedGraph::new(config.clone())?);
         Ok(Self {
-            joined: JoinedGraph::new(config.clone())?,
+            pursuits: Pursuits::new(&host, Arc::clone(&joined)),
+            joined,
             config,
             moving: Arc::default(),
             channels: Channels::default(),
@@ -113,11 +117,14 @@ impl Toolbox for Ros {
     }
 
     fn halt(&self, halt: &Halt) -> Result<(), ToolError> {
-        Ok(self.moving.halt(&self.host, halt)?)
+        let said = self.moving.halt(&self.host, halt);
+        self.pursuits
+            .halt(&self.host, halt, self.config.allow.goal.keys());
+        Ok(said?)
     }
 
     fn may_close(&self) -> Result<(), ToolError> {
-        match self.moving.is_still() {
+        match self.moving.is_still() && self.pursuits.is_still() {
             true => Ok(()),
             false => Err(ToolError::busy("moving")),
         }
@@ -134,6 +141,7 @@ impl Toolbox for Ros {
     }
 
     async fn close(&self) {
+        self.pursuits.close().await;
         self.channels.close().await;
         self.joined.leave().await;
     }

@@ -12,7 +12,7 @@ use ros_graph::graph::Graph;
 
 use crate::allow::stamp;
 use crate::graph::{shape, type_name};
-use crate::moving::End;
+use crate::moving::LastMessage;
 use crate::name::subsystem;
 use crate::toolbox::{Ros, limit_ms};
 
@@ -81,7 +81,10 @@ pub(crate) async fn publish(context: Context<Ros>, args: PublishArgs) -> Result<
     let publisher = toolbox.channels.open(graph.as_ref(), &topic, &of).await?;
     // From here on a halt says the end, and so does the drop of this call.
     let held = checked.end.as_ref().map(|end| {
-        let end = End::Say(Arc::clone(&publisher), stamp(&shape, end));
+        let end = LastMessage {
+            publisher: Arc::clone(&publisher),
+            message: stamp(&shape, end),
+        };
         toolbox.moving.hold(context.host(), &topic, end)
     });
     let (start, mut published) = (Instant::now(), 0);

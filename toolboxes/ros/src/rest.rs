@@ -7,6 +7,7 @@ use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::task::JoinSet;
 use ovos_toolbox_sdk::tokio::time::sleep;
 use ros_graph::definition::TypeName;
+use ros_graph::goals::cancel_all;
 use ros_graph::graph::Graph;
 
 use crate::allow::stamp;
@@ -15,6 +16,8 @@ use crate::graph::{join, shape};
 
 /// How long those that hear the end are looked for.
 const STOPPING: Duration = Duration::from_millis(1500);
+/// How long an action is looked for, and given to take the cancel of its goals.
+const CANCELLING: Duration = Duration::from_millis(2500);
 /// How often the end is said.
 const TIMES: u32 = 5;
 /// The pause between two of them.
@@ -23,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Says the end on every topic that may be spoken on, in each type that hears it, and cancels the goals of every action that may
-/// be sent to: for a process without an instance, which does not know what moved. It takes 2 s.
+/// be sent to: for a process without an instance, which does not know what moved. It takes 3 s at most.
 ///
 /// # Errors
 /// The graph cannot be joined, or one of them is there and was not ended; the others were.
@@ -79,14 +82,11 @@ async fn end_type(graph: &dyn Graph, topic: &str, rule: &PublishRule, of: &str) 
     Ok(())
 }
 
+/// Cancels the goals of everyone: nothing here knows which are ours.
 async fn end_goals(graph: Arc<dyn Graph>, action: String) -> Result<(), ToolError> {
-    let start = Instant::now();
-    while start.elapsed() < STOPPING {
-        let actions = graph.entities().await?.actions;
-        if actions.iter().any(|found| found.name == action) {
-            return Ok(graph.cancel_all(&action, STOPPING).await?);
-        }
-        sleep(LOOK).await;
-    }
-    Ok(())
+    let failed = cancel_all(graph.as_ref(), [action.as_str()], CANCELLING).await;
+    failed
+        .into_iter()
+        .next()
+        .map_or(Ok(()), |error| Err(error.into()))
 }

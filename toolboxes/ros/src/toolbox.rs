@@ -10,6 +10,7 @@ use crate::channels::Channels;
 use crate::config::Config;
 use crate::graph::JoinedGraph;
 use crate::moving::Moving;
+use crate::pursuit::Pursuits;
 
 /// Topics that are read at the same time.
 pub(crate) const READERS: usize = 8;
@@ -19,8 +20,9 @@ const BESIDE: f64 = 20.0;
 /// The toolbox's instance.
 pub struct Ros {
     pub(crate) config: Config,
-    pub(crate) joined: JoinedGraph,
+    pub(crate) joined: Arc<JoinedGraph>,
     pub(crate) moving: Arc<Moving>,
+    pub(crate) pursuits: Arc<Pursuits>,
     pub(crate) channels: Channels,
     pub(crate) readers: Arc<Semaphore>,
     pub(crate) host: Host,

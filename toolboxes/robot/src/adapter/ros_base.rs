@@ -299,8 +299,9 @@ impl Adapter for RosBase {
         async {
             if let Some(link) = self.remote.link() {
                 let open = link.goals.stop(&Subsystem::EACH);
-                for error in link.goals.cancel(link.graph.as_ref(), &open, GOAL_ENDS).await {
-                    tracing::warn!(%error, "a goal goes on");
+                let graph = link.graph.as_ref();
+                for error in link.goals.open.cancel(graph, &open, GOAL_ENDS).await {
+                    tracing::warn!(%error, "a goal may go on");
                 }
             }
             self.remote.close();

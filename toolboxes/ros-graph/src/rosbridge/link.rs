@@ -179,6 +179,11 @@ impl Link {
         Ok((id, answer))
     }
 
+    /// Whether the end of a goal may still come.
+    pub(super) fn follows(&self, goal: &str) -> bool {
+        lock(&self.entries).goals.contains_key(goal)
+    }
+
     /// Sends a goal, and returns its id with what is said of it; that ends with the connection.
     pub(super) fn goal(
         &self,

@@ -13,8 +13,9 @@ export const type = (fieldnames, fieldtypes, name = '') => ({
   type: name, fieldnames, fieldtypes, fieldarraylen: fieldtypes.map(() => -1), examples: [], constnames: [], constvalues: [],
 });
 
-// What has been said on standard input: `drop` ends all connections, `away N` refuses new ones for N milliseconds, `silent` ends what is
-// published, `quit` the peer.
+// What has been said on standard input: `drop` ends all connections, `away N` refuses new ones for N milliseconds, and so it does for half a
+// second when it `vanishes` with the next goal; `silent` ends what is published, `quit` the peer. One that `objects` does not take the next
+// cancel of one goal, and one that `forgets` says that it knows no goal, pursues it, and ends it only with all others.
 export const words = new Set();
 
 export function serve(modules, port, robot) {
@@ -59,6 +60,8 @@ export function serve(modules, port, robot) {
     if (!accepted) return fail('Action goal was rejected');
     const goal = { action, cancelled: false };
     goals.set(id, goal);
+    if (words.has('forgets')) send({ op: 'action_result', id, action, values: {}, status: 0, result: true });
+    if (words.delete('vanishes')) away(500);
     const tick = setInterval(() => {
       const { feedback, status, values } = accepted.step(goal.cancelled);
       if (status === undefined) return feedback && send({ op: 'action_feedback', id, action, values: feedback });
@@ -70,6 +73,11 @@ export function serve(modules, port, robot) {
   }
 
   let refusedUntil = 0;
+  const drop = () => { for (const socket of server.clients) socket.terminate(); };
+  function away(milliseconds) {
+    refusedUntil = Date.now() + milliseconds;
+    drop();
+  }
   const server = new WebSocketServer({ port: Number(port ?? 0), host: '127.0.0.1', verifyClient: () => Date.now() >= refusedUntil });
   server.on('listening', () => say({ port: server.address().port, ready: true }));
   server.on('connection', (socket) => {
@@ -108,15 +116,15 @@ export function serve(modules, port, robot) {
       } else if (op === 'cancel_action_goal') {
         say({ cancel_one: id });
         if (words.delete('objects')) say({ objected: id });
-        else if (goals.has(id)) goals.get(id).cancelled = true;
+        else if (goals.has(id) && !words.has('forgets')) goals.get(id).cancelled = true;
       }
     });
   });
   readline.createInterface({ input: process.stdin }).on('line', (line) => {
     const [word, number] = line.split(' ');
     words.add(word);
-    if (word === 'away') refusedUntil = Date.now() + Number(number);
-    if (word === 'drop' || word === 'away') for (const socket of server.clients) socket.terminate();
+    if (word === 'away') away(Number(number));
+    if (word === 'drop') drop();
     if (word === 'quit') process.exit(0);
   }).on('close', () => process.exit(0));
 }

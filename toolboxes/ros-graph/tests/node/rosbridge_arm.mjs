@@ -2,7 +2,7 @@
 // /joint_states comes at 20 Hz. The action /scaled_joint_trajectory_controller/follow_joint_trajectory follows a trajectory of one point,
 // its hand takes GripperCommand on /gripper/gripper_cmd, or ParallelGripperCommand where KIND is `parallel`; where KIND is `other` the
 // controller is of another type, and where it is `absent` there is none. Words besides those of rosbridge.mjs: it is `stubborn`
-// about every cancel, `objects` to the next, and finds a `thing` of 3 cm between its fingers.
+// about every cancel, and finds a `thing` of 3 cm between its fingers.
 import { say, serve, words } from './rosbridge.mjs';
 
 const [modules, kind = 'gripper'] = process.argv.slice(2);

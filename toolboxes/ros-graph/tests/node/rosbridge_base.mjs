@@ -2,7 +2,7 @@
 // /odom comes at 20 Hz, /scan has an infinity, /cmd_vel is a Twist that it hears, /deaf nothing hears. Services: /motor_power, /slow
 // (never answers), rosapi. Its odometry grows by itself; one that `drives` follows its last velocity for ever; KIND says how it hears
 // /cmd_vel: `twist`, `text` (std_msgs/String), or `deaf` (not at all). The action /navigate_to_pose takes 0.1 s a metre and can be
-// cancelled. Words besides those of rosbridge.mjs: its wheels are `stuck`, and it `objects` to the next cancel of one goal.
+// cancelled. Words besides those of rosbridge.mjs: its wheels are `stuck`.
 import { say, serve, type, words } from './rosbridge.mjs';
 
 const [modules, port, drives, kind = 'twist'] = process.argv.slice(2);

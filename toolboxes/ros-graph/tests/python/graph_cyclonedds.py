@@ -4,7 +4,8 @@ A peer is started with KIND DOMAIN [WHAT]. It prints a line of JSON for everythi
 input: `quit` ends it. A `stubborn` one takes a cancel and goes on, one that `hesitates` thinks for a second before it accepts a goal, and one
 that is `slow` for 0.3 s before it ends a goal that was cancelled. One that `ponders` takes no goal and never says so; of one that is
 `unheard` the acceptance of a goal is lost. One that `objects` refuses the next cancel and takes those after it, one that is `busy`
-answers no cancel until it `answers`, one that `forgets` says that it knows no goal and pursues it, and one that is `quiet` gives no feedback.
+answers no cancel until it `answers`, one that `forgets` says that it knows no goal, pursues it, and ends it only with all others, and one
+that is `quiet` gives no feedback.
 """
 
 import json
@@ -193,11 +194,12 @@ def pursue(name, of, fields, steps, report, outcome):
             objects.clear()
             say(objected=identity.hex())
             return [1, []]
-        chosen = set(goals) if identity == bytes(16) else {identity} & goals
+        known = set() if forgets.is_set() else {identity}
+        chosen = set(goals) if identity == bytes(16) else known & goals
         cancelled.update(chosen)
         say(cancel=[identity.hex() for identity in chosen], all=identity == bytes(16))
         infos = [GoalInfo(UUID(list(identity)), zero_time()) for identity in chosen]
-        return [0 if chosen or identity == bytes(16) else 3 if identity in ends else 2, infos]
+        return [0 if chosen or identity == bytes(16) else 3 if known & ends.keys() else 2, infos]
 
     held.append(serve(f"{name}/_action/send_goal", send_goal, send))
     held.append(serve(f"{name}/_action/get_result", get_result, result))

@@ -1,5 +1,7 @@
 //! What moves something: allowed by name, within limits, with an end that comes whatever ends the call.
 
+use std::time::Duration;
+
 use ovos_toolbox_sdk::testing::{Harness, Run};
 use ovos_toolbox_sdk::wire::Action;
 use ros::Ros;
@@ -17,7 +19,7 @@ fn heard_key(scene: &Scene) -> &'static str {
 }
 
 fn both() -> impl Iterator<Item = Scene> {
-    [cyclone("twist", ""), rosbridge()].into_iter().flatten()
+    [dds(), rosbridge()].into_iter().flatten()
 }
 
 #[test]
@@ -299,23 +301,145 @@ fn a_goal_that_is_accepted_after_the_stop_is_cancelled() {
 #[test]
 fn a_goal_whose_cancel_was_not_confirmed_is_cancelled_by_the_next_stop() {
     for parts in ["navigate_to_pose", "all"] {
-        let Some(scene) = cyclone("twist", "") else {
-            return;
-        };
-        scene.peer.say("objects");
+        for scene in both() {
+            let case = format!("{} {parts}", heard_key(&scene));
+            scene.peer.say("objects");
+            let action = scene.action("ros_goal", ahead(500.0)).unwrap().unwrap();
+            let run = scene.ros.start_action("ros_goal", action, json!({})).unwrap();
+            scene.until("goal", |goals| !goals.is_empty());
+            run.cancel();
+            assert!(run.wait().result().is_err(), "{case}");
+            scene.until("objected", |refused| refused.len() == 1);
+            assert!(scene.values("canceled").is_empty(), "{case}");
+            let cancels = || ["cancel", "cancel_one"].map(|key| scene.values(key).len());
+            let before = cancels();
+            scene.ros.halt(&["cmd_vel"], false).unwrap();
+            assert_eq!(cancels(), before, "{case}: a stop of another part");
+            scene.ros.halt(&[parts], false).unwrap();
+            scene.until("canceled", |ended| ended.len() == 1);
+        }
+    }
+}
+
+/// How a goal is lost: what the base is told before it, while it is pursued, and after its call; what the call says; and whether the goals
+/// of everyone are cancelled, because nothing else reaches ours.
+struct Loss {
+    meet: fn() -> Option<Scene>,
+    before: &'static [&'static str],
+    meanwhile: &'static [&'static str],
+    is_cancelled: bool,
+    after: &'static [&'static str],
+    says: &'static str,
+    everyones: bool,
+}
+
+const LOSS: Loss = Loss {
+    meet: rosbridge,
+    before: &[],
+    meanwhile: &[],
+    is_cancelled: false,
+    after: &[],
+    says: "",
+    everyones: true,
+};
+
+fn dds() -> Option<Scene> {
+    cyclone("twist", "")
+}
+
+/// Nothing stops anything here: what was lost is cancelled by itself.
+#[test]
+fn a_goal_that_was_lost_is_cancelled_as_soon_as_something_answers() {
+    let forgotten = Loss {
+        before: &["forgets"],
+        says: "\"unknown\"",
+        ..LOSS
+    };
+    let rows = [
+        Loss {
+            meet: dds,
+            ..forgotten
+        },
+        forgotten,
+        // Its acceptance is lost, and so is its id.
+        Loss {
+            meet: dds,
+            before: &["unheard", "busy"],
+            after: &["answers"],
+            says: "may go on",
+            ..LOSS
+        },
+        Loss {
+            before: &["vanishes"],
+            says: "may go on",
+            ..LOSS
+        },
+        // Its id is known, and reaches it later.
+        Loss {
+            meet: dds,
+            before: &["busy"],
+            is_cancelled: true,
+            after: &["answers"],
+            says: "did not answer",
+            everyones: false,
+            ..LOSS
+        },
+        Loss {
+            meanwhile: &["away 1000"],
+            says: "is away",
+            ..LOSS
+        },
+    ];
+    for row in rows {
+        let Some(scene) = (row.meet)() else { continue };
+        let case = format!("{} {:?} {:?}", heard_key(&scene), row.before, row.meanwhile);
+        row.before.iter().for_each(|word| scene.peer.say(word));
         let action = scene.action("ros_goal", ahead(500.0)).unwrap().unwrap();
         let run = scene.ros.start_action("ros_goal", action, json!({})).unwrap();
         scene.until("goal", |goals| !goals.is_empty());
-        run.cancel();
-        assert!(run.wait().result().is_err(), "{parts}");
-        scene.until("objected", |refused| refused.len() == 1);
-        assert!(scene.values("canceled").is_empty(), "{parts}");
-        scene.ros.halt(&["cmd_vel"], false).unwrap();
-        assert!(
-            scene.values("cancel").is_empty(),
-            "{parts}: a stop of another part"
-        );
-        scene.ros.halt(&[parts], false).unwrap();
-        scene.until("canceled", |ended| ended.len() == 1);
+        if row.is_cancelled || !row.meanwhile.is_empty() {
+            scene
+                .peer
+                .wait("feedback", |_| (!run.progress().is_empty()).then_some(()));
+        }
+        row.meanwhile.iter().for_each(|word| scene.peer.say(word));
+        if row.is_cancelled {
+            run.cancel();
+        }
+        let ended = match run.wait().result() {
+            Ok(ended) => {
+                assert_eq!(ended["success"], false, "{case}: {ended:#}");
+                ended.to_string()
+            }
+            Err(failure) => failure.message,
+        };
+        assert!(ended.contains(row.says), "{case}: {ended}");
+        row.after.iter().for_each(|word| scene.peer.say(word));
+        scene.until("canceled", |ends| ends.len() == 1);
+        let everyones = scene.values("all").contains(&json!(true));
+        assert_eq!(everyones, row.everyones, "{case}");
+    }
+}
+
+#[test]
+fn a_stop_ends_the_goals_of_other_clients_only_in_an_emergency() {
+    for scene in both() {
+        let other = Harness::open::<Ros>(scene.config.clone())
+            .unwrap()
+            .with_deadline(Duration::from_secs(60));
+        let action = || scene.action("ros_goal", ahead(500.0)).unwrap().unwrap();
+        let theirs = other.start_action("ros_goal", action(), json!({})).unwrap();
+        scene.until("goal", |goals| goals.len() == 1);
+        let ours = scene.ros.start_action("ros_goal", action(), json!({})).unwrap();
+        scene.until("goal", |goals| goals.len() == 2);
+        scene.ros.halt(&["navigate_to_pose"], false).unwrap();
+        assert!(ours.wait().result().is_err());
+        scene.until("canceled", |ends| ends.len() == 1);
+        assert!(!scene.values("all").contains(&json!(true)));
+        scene.ros.halt(&["cmd_vel"], true).unwrap();
+        assert_eq!(scene.values("canceled").len(), 1, "an emergency of another part");
+        scene.ros.halt(&["navigate_to_pose"], true).unwrap();
+        scene.until("canceled", |ends| ends.len() == 2);
+        assert_eq!(theirs.wait().result().unwrap()["status"], "canceled");
     }
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use ros_graph::error::GraphError;
+use ros_graph::goals::cancel_all;
 use ros_graph::graph::Graph;
 use ros_graph::velocity::Velocity;
 
 use super::base::RosBase;
 use super::channels::{RosBaseConfig, TRAJECTORY};
 use super::emergency;
-use super::goals::{cancel_all, type_of};
+use super::goals::type_of;
 use super::link::join;
 use crate::adapter::{ActionError, Adapter, Estop, Notify};
 use crate::capability::{Capabilities, OwnTool, Services};
@@ -174,7 +175,8 @@ impl RosBaseConfig {
         actions.sort_by_key(|action| place(&action.on));
         let arms = self.arms.values().filter(|_| robot.capabilities.base.is_none());
         let reached = arms.map(|arm| type_of(graph, &arm.trajectory, &[TRAJECTORY]));
-        let (failed, reached) = tokio::join!(cancel_all(graph, &actions, PATIENCE), join_all(reached));
+        let names = actions.iter().map(|action| action.name.as_str());
+        let (failed, reached) = tokio::join!(cancel_all(graph, names, PATIENCE), join_all(reached));
         let unreached = reached.into_iter().filter_map(Result::err);
         failed.into_iter().chain(unreached).next().map_or(Ok(()), Err)
     }

@@ -157,6 +157,11 @@ impl BaseLink {
                 readings.joints.put(message)
             }),
         ];
+        let goals: Arc<Goals> = Arc::default();
+        runtime.spawn({
+            let (graph, goals) = (Arc::clone(&graph), Arc::clone(&goals));
+            async move { end_unreached(graph.as_ref(), &goals).await }
+        });
         let lacks: Arc<Lacks> = Arc::default();
         runtime.spawn({
             let (graph, config, lacks) = (Arc::clone(&graph), config.clone(), Arc::clone(&lacks));
@@ -178,7 +183,7 @@ impl BaseLink {
         Ok(Self {
             graph,
             readings,
-            goals: Arc::default(),
+            goals,
             channel,
             joints: (
                 config.arms.keys().flat_map(|arm| names(parts, *arm)).collect(),
@@ -280,6 +285,16 @@ async fn hear(graph: &dyn Graph, topic: &str, lacks: &Lacks, store: impl Fn(&Val
     }
 }
 
+/// Cancels goals that outlive the connection or their controller as soon as something answers, for as long as it is polled.
+async fn end_unreached(graph: &dyn Graph, goals: &Goals) {
+    loop {
+        let unreached = goals.open.unreached().await;
+        for error in goals.open.cancel(graph, &unreached, GOAL_ENDS).await {
+            tracing::debug!(%error, "a goal may go on");
+        }
+    }
+}
+
 /// Keeps the channel of velocities in the type that the base hears.
 async fn keep(graph: Arc<dyn Graph>, config: RosBaseConfig, kept: Kept) {
     loop {
@@ -335,17 +350,6 @@ impl Link for BaseLink {
 
     fn lacks(&self) -> Option<String> {
         self.lacks.summary()
-    }
-
-    /// A goal outlives the connection: what was not confirmed before is cancelled now.
-    fn appeared(&self) {
-        let abandoned = self.goals.abandoned();
-        let (graph, goals) = (Arc::clone(&self.graph), Arc::clone(&self.goals));
-        self.spawn(async move {
-            for error in goals.cancel(graph.as_ref(), &abandoned, GOAL_ENDS).await {
-                tracing::warn!(%error, "a goal goes on although the robot has come back");
-            }
-        });
     }
 
     fn fits(&self) -> Result<(), RosError> {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ros_graph::error::GraphError;
+use ros_graph::goals::{OpenGoal, cancel_all};
 use ros_graph::graph::{Goal, GoalEnd, GoalStatus};
 use serde_json::Value;
 
 use super::base::{Outcome, RosBase};
 use super::channels::ActionChannel;
 use super::emergency;
-use super::goals::{GOAL_ENDS, OpenGoal, cancel_all, report_open, shortfall};
+use super::goals::{GOAL_ENDS, report_open, shortfall};
 use super::link::BaseLink;
 use crate::adapter::{ActionError, Control};
 use crate::ros::RosError;
@@ -68,7 +69,7 @@ impl RosBase {
                 }
                 Err(error) => break self.failed(error),
                 Ok(Some(end)) => {
-                    link.goals.close(&open);
+                    link.goals.open.close(&open);
                     return Ok(end);
                 }
             }
@@ -89,7 +90,11 @@ impl RosBase {
                 Err(given_up) => break given_up,
             }
         };
-        let failed = link.goals.cancel(link.graph.as_ref(), &[open], GOAL_ENDS).await;
+        let failed = link
+            .goals
+            .open
+            .cancel(link.graph.as_ref(), &[open], GOAL_ENDS)
+            .await;
         Err(match failed.first() {
             None => given_up,
             Some(error) => self.trouble(format!("{given_up}; {error}: press the robot's own button")),
@@ -134,8 +139,9 @@ impl RosBase {
         let (sender, ended) = std::sync::mpsc::channel();
         let zero = self.remote.sayer();
         let work = async move {
-            let all = cancel_all(graph.as_ref(), &actions, GOAL_ENDS);
-            let own = goals.cancel(graph.as_ref(), &open, GOAL_ENDS);
+            let names = actions.iter().map(|action| action.name.as_str());
+            let all = cancel_all(graph.as_ref(), names, GOAL_ENDS);
+            let own = goals.open.cancel(graph.as_ref(), &open, GOAL_ENDS);
             let (mut failed, others) = tokio::join!(own, all);
             failed.extend(others);
             // What pursued a goal may have said a velocity of its own meanwhile.

@@ -7,7 +7,7 @@ use super::super::{Scene, scene_of};
 use super::{far, file, to_ready};
 use crate::each;
 
-fn scene(kind: &str) -> Option<Scene> {
+pub(super) fn scene(kind: &str) -> Option<Scene> {
     let (arm, port) = node("rosbridge_arm.mjs", &[kind])?;
     let channels = json!({
         "rosbridge": format!("ws://127.0.0.1:{port}"), "ros": {"distro": "humble", "discovery_ms": 8000},
@@ -53,25 +53,14 @@ fn what_an_arm_over_rosbridge_has_not_done_is_said() {
     });
 }
 
-/// A cancel that is not taken, a stop without an instance, and a connection that breaks while the arm moves.
+/// A stop without an instance, and a connection that breaks while the arm moves.
 #[test]
-fn a_stop_over_rosbridge_cancels_until_it_is_confirmed() {
+fn a_goal_over_rosbridge_outlives_neither_its_instance_nor_its_connection() {
     let Some(scene) = scene("gripper") else { return };
-    scene.base.say("objects");
-    scene.leave_a_goal();
-    assert_eq!(scene.lines_with("\"canceled\""), 0);
-    scene.harness.halt(&["right_arm"], false).unwrap();
-    scene.base.until("\"canceled\"");
-    scene.does("move_arm", json!({"arm": "right", "position": "home"}));
-
     let run = scene.start(far().0, far().1);
-    scene
-        .base
-        .wait("a goal", |_| (scene.goals().len() >= 3).then_some(()));
+    scene.base.until("\"goal\"");
     scene.harness.safe_stop(scene.config.clone()).unwrap();
-    scene.base.wait("its end", |_| {
-        (scene.lines_with("\"canceled\"") >= 2).then_some(())
-    });
+    scene.base.until("\"canceled\"");
     assert!(!run.wait().result().is_ok_and(|done| done["success"] == true));
 
     let goals = scene.goals().len();
@@ -81,9 +70,11 @@ fn a_stop_over_rosbridge_cancels_until_it_is_confirmed() {
         .wait("a goal", |_| (scene.goals().len() > goals).then_some(()));
     scene.base.say("away 1000");
     let ended = format!("{:?}", run.wait().result().unwrap_err());
-    assert!(ended.contains("is away") || ended.contains("silent"), "{ended}");
+    // Which of them depends on whether the goal has given feedback before.
+    let expected = ["is away", "silent", "may go on"];
+    assert!(expected.iter().any(|what| ended.contains(what)), "{ended}");
     // The goal outlives the connection, and is cancelled over the next one.
     scene.base.wait("its end", |_| {
-        (scene.lines_with("\"canceled\"") >= 3).then_some(())
+        (scene.lines_with("\"canceled\"") >= 2).then_some(())
     });
 }
