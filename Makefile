@@ -41,6 +41,7 @@ proofs: venv testbed  ## the long version of what crashes and stops must not do;
 	SERVO_RUNS=1000 cargo test --locked -p robot --lib late -- --nocapture
 	LATE_RUNS=120 cargo test --locked -p robot --test johnny5 late -- --nocapture
 	ROBOT_STOPS=20 cargo test --locked --test packaged a_stop_is_heard -- --nocapture
+	ROBOT_STOPS=100 cargo test --locked -p robot --test dds_robots a_halt_is_the_last_word -- --nocapture
 	CRASHES=200 MOMENTS=50 cargo test --locked --test process_isolation -- --nocapture
 	MISSIONS=200 STOPS=100 cargo test --locked -p drone --test fake_mavsdk random_missions:: -- --nocapture
 	FABRIC_SEEDS=200 cargo test --locked --test programs nothing_moves_and_no_call_is_lost_when_what_is_between -- --nocapture

@@ -3,7 +3,7 @@
 mod arms;
 mod comings;
 mod eyes;
-mod over_rosbridge;
+pub(crate) mod over_rosbridge;
 
 use std::path::Path;
 use std::process::Command;

@@ -29,12 +29,12 @@ pub(super) fn node(script: &str, arguments: &[&str]) -> Option<(Peer, u64)> {
 }
 
 /// A base that hears velocities in this way, and the port of its rosbridge: any for 0.
-pub(super) fn base(port: u64, kind: &str) -> Option<(Peer, u64)> {
+pub(crate) fn base(port: u64, kind: &str) -> Option<(Peer, u64)> {
     node("rosbridge_base.mjs", &[&port.to_string(), "drives", kind])
 }
 
 /// How it is reached.
-pub(super) fn channels(port: u64, discovery_ms: u64) -> Value {
+pub(crate) fn channels(port: u64, discovery_ms: u64) -> Value {
     json!({
         "rosbridge": format!("ws://127.0.0.1:{port}"), "ros": {"discovery_ms": discovery_ms},
         "navigate": {"action": "/navigate_to_pose"},
