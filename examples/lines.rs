@@ -13,8 +13,8 @@ use clap::Parser;
 use client::Step;
 use client::payload::{CallOptions, InvokeRequest};
 use config::Toolset;
-use door::program::{self, Joined, Options, ProgramError, block_on, failed};
-use door::{Answer, Door, OwnTool as _, Registered, StopTool, Turn, own_id};
+use door::program::{self, DoorConnection, Options, ProgramError, block_on, failed};
+use door::{Answer, Door, ListedTool, OwnTool as _, StopTool, Turn, own_id};
 use ovos_toolbox_wire::{Effect, Object};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -50,10 +50,10 @@ fn main() -> ExitCode {
 /// Serves the lines until stdin ends or the program is told to end.
 async fn serve(arguments: &Arguments) -> Result<(), ProgramError> {
     let config = arguments.options.load()?;
-    let Some(joined) = Joined::connect(&config, SOURCE).await? else {
+    let Some(connection) = DoorConnection::connect(&config, SOURCE).await? else {
         return Ok(());
     };
-    let door = joined.door("lines", &Toolset::default(), &[]);
+    let door = connection.door("lines", &Toolset::default(), &[]);
     door.refreshed().await;
     let follower = Arc::clone(&door);
     door.tasks.spawn(async move { follower.follow().await });
@@ -62,7 +62,7 @@ async fn serve(arguments: &Arguments) -> Result<(), ProgramError> {
     loop {
         let line = tokio::select! {
             line = lines.recv() => line,
-            () = joined.shutdown.cancelled() => None,
+            () = connection.shutdown.cancelled() => None,
         };
         let Some(line) = line else { break };
         let (name, arguments) = line.trim().split_once(' ').unwrap_or((line.trim(), "{}"));
@@ -93,12 +93,12 @@ async fn serve(arguments: &Arguments) -> Result<(), ProgramError> {
     gone.cancel();
     calls.close();
     calls.wait().await;
-    joined.close().await;
+    connection.close().await;
     Ok(())
 }
 
 /// Makes one call, and ends it when the client is gone while something moves.
-async fn call(door: &Door, turn: &Turn, tool: &Registered, args: Object, gone: &CancellationToken) -> Answer {
+async fn call(door: &Door, turn: &Turn, tool: &ListedTool, args: Object, gone: &CancellationToken) -> Answer {
     let call_id = own_id("lines");
     let request = InvokeRequest {
         name: tool.name.clone(),

@@ -15,7 +15,6 @@ use std::str::FromStr;
 use serde_json::Value;
 
 pub use self::tool::ExportTool;
-pub use crate::names::{MAX_NAME, exported_names, is_portable, portable_name};
 
 /// An export format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

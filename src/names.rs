@@ -15,7 +15,7 @@
 //! Vendors of models accept `[a-zA-Z0-9_-]{1,64}`. The call name of a tool is the first of own name, alias and portable name
 //! that they accept and that means the tool, so what is exported can be called. Pure. Read [`Names::find`].
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use sha2::{Digest, Sha256};
 
@@ -294,22 +294,6 @@ fn splits(name: &str) -> impl Iterator<Item = (&str, &str)> {
 #[must_use]
 pub fn is_portable(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_portable_byte)
-}
-
-/// Returns the call names of all live tools, in the order given: pairs of toolbox id and name.
-///
-/// Pass all tools, including those that are not exported: a name that is ambiguous for `invoke` must be so here. The
-/// result has no duplicates unless a pair was given twice.
-#[must_use]
-pub fn exported_names<'a>(tools: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
-    let tools = tools.into_iter().map(|(toolbox_id, name)| NamedTool {
-        toolbox_id,
-        name,
-        stops: false,
-        yields: false,
-    });
-    let tools: Vec<NamedTool<'_>> = tools.collect();
-    Names::new(&tools, BTreeSet::new()).call_names
 }
 
 /// Returns the fallback name, which every vendor accepts and no other tool has.

@@ -1,9 +1,7 @@
 //! Attacks on names: toolboxes whose tools are called like aliases, stops and portable names of others.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::names::{
-    MAX_NAME, Meaning, NamedTool, Names, Stops, alias, exported_names, fold, is_portable, portable_name,
-};
+use crate::names::{MAX_NAME, Meaning, NamedTool, Names, Stops, alias, fold, is_portable, portable_name};
 
 /// Toolboxes that are known and offer no tools.
 const IDS: [&str; 2] = ["off", "broken"];
@@ -166,15 +164,20 @@ fn a_name_that_may_mean_a_stop_stops() {
     }
 }
 
+fn call_names(tools: &[(&str, &str)]) -> Vec<String> {
+    let tools: Vec<_> = tools.iter().map(|(id, name)| tool(id, name)).collect();
+    Names::new(&tools, []).call_names().to_vec()
+}
+
 #[track_caller]
 fn check(tools: &[(&str, &str)], expected: &[&str]) {
-    let names = exported_names(tools.iter().copied());
+    let names = call_names(tools);
     assert_eq!(names, expected, "{tools:?}");
     assert!(names.iter().all(|name| is_portable(name)), "{names:?}");
 }
 
 #[test]
-fn exported_names_are_unique_and_portable() {
+fn call_names_are_unique_and_portable() {
     check(&[("math", "add"), ("arm", "wave")], &["add", "wave"]);
     check(&[("math", "add"), ("sums", "add")], &["math__add", "sums__add"]);
     check(&[("math", "add.two")], &["math__add_two_85cb2e8f"]);
@@ -188,7 +191,7 @@ fn exported_names_are_unique_and_portable() {
         &["a__b", "c__b", "d__a__b"],
     );
     let long = "n".repeat(70);
-    let names = exported_names([("box", long.as_str())]);
+    let names = call_names(&[("box", &long)]);
     assert_eq!(names[0].len(), MAX_NAME);
     assert_eq!(names[0], portable_name("box", &long));
     assert!(is_portable(&portable_name("box", "größe")) && !is_portable("größe") && !is_portable(""));

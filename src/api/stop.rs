@@ -19,7 +19,7 @@ use super::topic::{Topic, Urgent};
 use crate::registry::Tool;
 use bus::{Envelope, Message};
 use client::payload::{OffToolbox, StopResponse, StoppedToolbox};
-use engine::{ResumeError, StopTarget, Stopped, Verdict};
+use engine::{ResumeError, StopResult, StopTarget, Verdict};
 
 /// A stop request that is longer than this, in bytes, stops everything before it is read, because reading megabytes
 /// takes longer than stopping.
@@ -42,8 +42,8 @@ fn resume_entry(toolbox_id: &str, error: Option<String>) -> StoppedToolbox {
 }
 
 /// The entry of a stop's answer for one toolbox.
-fn stop_entry(stopped: Stopped) -> StoppedToolbox {
-    let Stopped {
+fn stop_entry(stopped: StopResult) -> StoppedToolbox {
+    let StopResult {
         toolbox_id,
         stop_id,
         unreached,

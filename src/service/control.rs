@@ -1,8 +1,8 @@
 //! The control socket: approvals, refusals, resumes and stops from people on this machine, independent of the bus.
 //!
 //! The kernel identifies the user at the other end: only the user of the service and root are served. Each line is a
-//! request of at most 64 KiB, answered in one line; only a request for the facts is answered in many. A stop is never refused: if the rest of its line cannot be read, it
-//! stops everything. Read [`Control::start`].
+//! request of at most 64 KiB, answered in one line; only a request for the facts is answered in many. A stop is never refused: if the
+//! rest of its line cannot be read, it stops everything. Read [`Control::start`].
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 use super::fact_record::FactRecord;
 use crate::api::Api;
 use crate::policy::{PendingCall, Policy};
-use client::payload::{ControlAnswer, ControlRequest, StopResponse, WaitingCall};
+use client::payload::{ControlAnswer, ControlRequest, FactPosition, StopResponse, WaitingCall};
 use engine::StopTarget;
 use host::descriptors;
 
@@ -138,18 +138,21 @@ impl Control {
                 return Ok(());
             }
             let whole = line.last() == Some(&b'\n');
-            let answer = match serde_json::from_slice(&line) {
-                Ok(request @ ControlRequest::Stop { .. }) => self.answer(request).await,
-                _ if says_stop(&line) => self.answer(ControlRequest::Stop { toolbox_id: None }).await,
-                _ if !whole => refused(format!("a request is one line of at most {LINE} bytes")),
-                Ok(ControlRequest::Facts { after }) => match streams.try_acquire() {
+            let response = match serde_json::from_slice(&line) {
+                Ok(request @ ControlRequest::Stop { .. }) => self.respond(request).await,
+                _ if says_stop(&line) => self.respond(ControlRequest::Stop { toolbox_id: None }).await,
+                _ if !whole => refused(format!("a request is one line of at most {LINE} bytes")).into(),
+                Ok(request) => self.respond(request).await,
+                Err(error) => refused(format!("not a request: {error}")).into(),
+            };
+            let answer = match response {
+                Response::Answer(answer) => answer,
+                Response::Facts { after } => match streams.try_acquire() {
                     Ok(_place) => return self.record.stream(after, &mut read, &mut write, SILENCE).await,
                     Err(_) => refused(format!(
                         "the facts have {STREAMS} followers already, which is the limit"
                     )),
                 },
-                Ok(request) => self.answer(request).await,
-                Err(error) => refused(format!("not a request: {error}")),
             };
             let mut answer = serde_json::to_vec(&answer)?;
             answer.push(b'\n');
@@ -160,9 +163,9 @@ impl Control {
         }
     }
 
-    async fn answer(&self, request: ControlRequest) -> ControlAnswer {
+    async fn respond(&self, request: ControlRequest) -> Response {
         let now = Instant::now();
-        match request {
+        let answer = match request {
             ControlRequest::Waiting {} => {
                 let mut confirmations = self.policy.confirmations();
                 let calls = confirmations.waiting(now).iter();
@@ -192,16 +195,28 @@ impl Control {
                     .lift_stop(&toolbox_id, &stop_id, "the control socket")
                     .await,
             ),
-            // It has no single answer.
-            ControlRequest::Facts { .. } => {
-                refused("`facts` is a stream and has no single answer".to_owned())
-            }
+            ControlRequest::Facts { after } => return Response::Facts { after },
             ControlRequest::Stop { toolbox_id } => {
                 let target = toolbox_id.map_or(StopTarget::All, |id| StopTarget::Toolboxes(vec![id]));
                 let stopped = self.api.stop(&target, "the control socket").await;
                 toolboxes(StopResponse { toolboxes: stopped })
             }
-        }
+        };
+        answer.into()
+    }
+}
+
+/// What follows a request.
+enum Response {
+    /// One line.
+    Answer(ControlAnswer),
+    /// The facts after one that is known, without an end.
+    Facts { after: Option<FactPosition> },
+}
+
+impl From<ControlAnswer> for Response {
+    fn from(answer: ControlAnswer) -> Self {
+        Self::Answer(answer)
     }
 }
 

@@ -32,6 +32,10 @@ use engine::StopTarget;
 /// replaces all that did not fit.
 const STOPS: usize = 1024;
 
+/// How many large messages for toolboxes are parsed at a time; further ones are dropped. Each takes a thread of the pool for blocking
+/// work, and its text, at most the largest frame of the bus, and what is parsed of it are in memory meanwhile.
+const LARGE_MESSAGES: usize = 4;
+
 /// Routes frames.
 pub(super) struct Router {
     deliveries: Arc<dyn Deliveries>,
@@ -130,7 +134,7 @@ impl Router {
             topics: ArcSwap::default(),
             turned_away: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
-            large: Arc::new(Semaphore::new(4)),
+            large: Arc::new(Semaphore::new(LARGE_MESSAGES)),
         })
     }
 

@@ -10,7 +10,7 @@ use super::admission;
 use config::{CallLimits, Config, ConfigErrors, ProcessEnvironment, Section};
 use engine::Limits;
 use host::greeter::FILE_LIMIT;
-use host::{Configured, Greeter, Settings, Switch};
+use host::{Greeter, Settings, Switch, ToolboxSettings};
 
 /// The name of the program that mounts servers as toolboxes.
 const MOUNTS: &str = "ovos-tools-mounts";
@@ -54,9 +54,9 @@ pub(super) fn manager_settings(
         let limits = &section.limits;
         let times = (limits.open, limits.close);
         let toolbox = section.toolbox.clone();
-        Ok(Configured {
+        Ok(ToolboxSettings {
             reading,
-            ..Configured::new(toolbox, limits.memory_mb, max_result_bytes, times)
+            ..ToolboxSettings::new(toolbox, limits.memory_mb, max_result_bytes, times)
         })
     };
     let mounted = {

@@ -8,7 +8,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use ovos_tools::export::{ExportTool, Format, export, exported_names};
+use ovos_tools::export::{ExportTool, Format, export};
+use ovos_tools::names::{NamedTool, Names};
 use serde_json::{Map, Value, json};
 
 #[test]
@@ -72,14 +73,19 @@ fn vendors_accept_what_we_export() {
 /// Every format's export of the same tools, by format name.
 fn exports() -> Value {
     let tools = tools();
-    let names = exported_names(
-        tools
-            .iter()
-            .map(|(toolbox_id, name, ..)| (toolbox_id.as_str(), name.as_str())),
-    );
+    let named: Vec<NamedTool<'_>> = tools
+        .iter()
+        .map(|(toolbox_id, name, ..)| NamedTool {
+            toolbox_id,
+            name,
+            stops: false,
+            yields: false,
+        })
+        .collect();
+    let names = Names::new(&named, []);
     let exported: Vec<ExportTool<'_>> = tools
         .iter()
-        .zip(&names)
+        .zip(names.call_names())
         .map(
             |((toolbox_id, name, argument_schema, output_schema), exported_name)| ExportTool {
                 exported_name,

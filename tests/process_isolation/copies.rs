@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use engine::{RunId, RunResult, StopTarget, Toolbox};
-use host::{Configured, Limits};
+use host::{Limits, ToolboxSettings};
 use serde_json::json;
 
 use crate::reload::check;
@@ -152,9 +152,9 @@ async fn a_toolbox_that_does_not_list_its_tools_delays_no_other() {
         open: 10 * DEADLINE,
         ..opening("{}").limits
     };
-    let config = Configured {
+    let config = ToolboxSettings {
         limits,
-        ..Configured::default()
+        ..ToolboxSettings::default()
     };
     rig.configs.lock().unwrap().insert("stuck".to_owned(), config);
     let defines = [("ID", "\"stuck\""), ("HANGS", "1")];

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use engine::{RunId, RunResult, Toolbox};
-use host::{Configured, Limits, State, ToolboxConfig};
+use host::{Limits, State, ToolboxConfig, ToolboxSettings};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -167,7 +167,7 @@ async fn a_toolbox_that_hangs_in_motion_is_brought_to_rest_also_when_its_file_is
             .fixtures
             .build_as("arm", "sleeps_in_halt", &[("ID", "\"arm\"")]);
         let motor = Motor(rig.fixtures.path().join("motor"));
-        let config = Configured {
+        let config = ToolboxSettings {
             toolbox: ToolboxConfig {
                 own: json!({ "motor": motor.0 }).as_object().unwrap().clone(),
                 ..ToolboxConfig::default()
@@ -176,7 +176,7 @@ async fn a_toolbox_that_hangs_in_motion_is_brought_to_rest_also_when_its_file_is
                 close: Duration::from_millis(300),
                 ..Limits::default()
             },
-            ..Configured::default()
+            ..ToolboxSettings::default()
         };
         rig.configs.lock().unwrap().insert("arm".to_owned(), config);
         rig.reload().await;

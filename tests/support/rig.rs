@@ -15,8 +15,8 @@ use engine::{self, Engine};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use host::{
-    Configured, Drain, Greeter, Limits, Live, LiveToolbox, Manager, ReloadReport, Settings, State,
-    ToolboxConfig,
+    Drain, Greeter, Limits, Live, LiveToolbox, Manager, ReloadReport, Settings, State, ToolboxConfig,
+    ToolboxSettings,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -29,7 +29,7 @@ pub struct Rig {
     pub seen: Arc<Recorder>,
     pub drains: Arc<Drains>,
     pub published: Arc<Mutex<Vec<Arc<Live>>>>,
-    pub configs: Arc<Mutex<HashMap<String, Configured>>>,
+    pub configs: Arc<Mutex<HashMap<String, ToolboxSettings>>>,
     changed: Arc<Notify>,
     runs: std::sync::atomic::AtomicU64,
 }
@@ -105,7 +105,7 @@ impl Rig {
 
     pub fn with(change: impl FnOnce(&mut Settings)) -> Self {
         let fixtures = FixtureFolder::new();
-        let configs: Arc<Mutex<HashMap<String, Configured>>> = Arc::default();
+        let configs: Arc<Mutex<HashMap<String, ToolboxSettings>>> = Arc::default();
         let mut settings = Settings::new(
             vec![fixtures.path().to_owned()],
             Greeter::with_program(env!("CARGO_BIN_EXE_ovos-tools")),
@@ -123,7 +123,7 @@ impl Rig {
             } else {
                 config.limits
             };
-            Ok(Configured { limits, ..config })
+            Ok(ToolboxSettings { limits, ..config })
         });
         change(&mut settings);
         let seen = Recorder::new();
@@ -173,9 +173,9 @@ impl Rig {
     }
 
     pub fn obey(&self, id: &str, toolbox: ToolboxConfig) {
-        let config = Configured {
+        let config = ToolboxSettings {
             toolbox,
-            ..Configured::default()
+            ..ToolboxSettings::default()
         };
         self.configs.lock().unwrap().insert(id.to_owned(), config);
     }

@@ -44,11 +44,11 @@ pub enum ClientError {
         /// The bus.
         url: Url,
     },
-    /// The request was not sent: the bus would close the connection.
-    #[error("a request to {topic} has {size} bytes, and the bus takes at most {limit}: send less at once")]
+    /// The message was not sent: the bus would close the connection.
+    #[error("a message under {topic} has {size} bytes, and the bus takes at most {limit}: send less at once")]
     TooLarge {
         /// The topic.
-        topic: &'static str,
+        topic: String,
         /// Its size as a frame, in bytes.
         size: usize,
         /// The largest frame, in bytes.
@@ -95,11 +95,11 @@ pub enum ClientError {
         /// Why it cannot be read.
         cause: serde_json::Error,
     },
-    /// The request cannot be written as a JSON object.
-    #[error("the request to {topic} cannot be written as a JSON object: {cause}")]
+    /// The message cannot be written as a JSON object.
+    #[error("a message under {topic} cannot be written as a JSON object: {cause}")]
     Unwritable {
         /// The topic.
-        topic: &'static str,
+        topic: String,
         /// Why it cannot be written.
         cause: serde_json::Error,
     },

@@ -5,7 +5,7 @@ use client::{ClientError, Received, Refusal};
 use ovos_toolbox_wire::{FailureKind, Object};
 use serde_json::{Value, json};
 
-use crate::{Lost, NotBegun, Registered};
+use crate::{ListedTool, NoAnswer, StartError};
 
 /// The outcome of a call, for a model.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,7 @@ impl Answer {
 
     /// Converts the answer of the service.
     #[must_use]
-    pub fn of(tool: &Registered, answer: &Received<InvokeResponse>) -> Self {
+    pub fn of(tool: &ListedTool, answer: &Received<InvokeResponse>) -> Self {
         match answer.accepted() {
             Ok(()) => output(answer.data.get("result").cloned().unwrap_or_default()),
             Err(error) => Self::refused(tool, &error),
@@ -46,7 +46,7 @@ impl Answer {
 
     /// Converts a call without an answer, or with an error as its answer.
     #[must_use]
-    pub fn refused(tool: &Registered, error: &ClientError) -> Self {
+    pub fn refused(tool: &ListedTool, error: &ClientError) -> Self {
         match error {
             ClientError::Refused(refusal) => refusal_of(tool, refusal),
             other => Self::failure(
@@ -61,7 +61,7 @@ impl Answer {
 
     /// A call that its client cancelled for this reason.
     #[must_use]
-    pub fn cancelled(tool: &Registered, why: &str) -> Self {
+    pub fn cancelled(tool: &ListedTool, why: &str) -> Self {
         Self::failure(
             &format!("`{}` was cancelled: {why}.", tool.name),
             json!({"error": {"kind": FailureKind::CancelledError, "message": why}}),
@@ -70,33 +70,33 @@ impl Answer {
 
     /// A call that did not begin.
     #[must_use]
-    pub fn not_begun(tool: &Registered, why: &NotBegun) -> Self {
+    pub fn not_begun(tool: &ListedTool, why: &StartError) -> Self {
         match why {
-            NotBegun::Client(error) => Self::refused(tool, error),
-            NotBegun::Stopped => Self::cancelled(tool, &why.to_string()),
+            StartError::Client(error) => Self::refused(tool, error),
+            StartError::Stopped => Self::cancelled(tool, &why.to_string()),
         }
     }
 
     /// A call without an answer. `why` is the reason for which its client cancelled it.
     #[must_use]
-    pub fn lost(tool: &Registered, lost: &Lost, why: &str) -> Self {
+    pub fn lost(tool: &ListedTool, lost: &NoAnswer, why: &str) -> Self {
         match lost {
-            Lost::Client(error) => Self::refused(tool, error),
-            Lost::StillRuns => Self::cancelled(tool, why),
+            NoAnswer::Client(error) => Self::refused(tool, error),
+            NoAnswer::StillRuns => Self::cancelled(tool, why),
         }
     }
 }
 
 /// Returns the confirmation that an answer asks for; `None` if it asks for none.
 #[must_use]
-pub fn confirm(answer: &Received<InvokeResponse>) -> Option<Confirm> {
+pub fn confirmation_of(answer: &Received<InvokeResponse>) -> Option<Confirm> {
     serde_json::from_value(answer.data.get("confirm")?.clone()).ok()
 }
 
 /// A call that waits for a person at the machine, because the client's user was not asked. The token is not shown, because a model
 /// must not confirm a call.
 #[must_use]
-pub fn waits(tool: &Registered, confirm: &Confirm, why: &str) -> Answer {
+pub fn approval_required(tool: &ListedTool, confirm: &Confirm, why: &str) -> Answer {
     let Confirm {
         id,
         text,
@@ -132,7 +132,7 @@ fn output(value: Value) -> Answer {
     }
 }
 
-fn refusal_of(tool: &Registered, refusal: &Refusal) -> Answer {
+fn refusal_of(tool: &ListedTool, refusal: &Refusal) -> Answer {
     let kind = refusal.kind().unwrap_or(FailureKind::RuntimeError.into());
     let mut text = refusal.text.clone();
     if let Some(advice) = advice(tool, refusal) {
@@ -152,7 +152,7 @@ fn refusal_of(tool: &Registered, refusal: &Refusal) -> Answer {
 }
 
 /// Returns advice to the model about an error.
-fn advice(tool: &Registered, refusal: &Refusal) -> Option<String> {
+fn advice(tool: &ListedTool, refusal: &Refusal) -> Option<String> {
     Some(match refusal.known_kind()? {
         FailureKind::ValueError => match arguments(&tool.arguments) {
             Some(arguments) => format!("The arguments of `{}`: {arguments}.", tool.name),
@@ -219,8 +219,8 @@ mod tests {
 
     use super::*;
 
-    fn tool(schema: Value) -> Registered {
-        Registered::example("arm", "wave", Effect::Motion, schema)
+    fn tool(schema: Value) -> ListedTool {
+        ListedTool::example("arm", "wave", Effect::Motion, schema)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_unti
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::calls::Running;
-use crate::{Door, Registered, Turn};
+use crate::{Door, ListedTool, Turn};
 
 /// How often a cancel is sent until the call has ended: the first cancel may arrive before the service knows the call.
 const CANCEL_EVERY: Duration = Duration::from_millis(250);
@@ -38,7 +38,7 @@ struct Cancelled {
 
 /// Why a call has no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Lost {
+pub enum NoAnswer {
     /// The connection to the bus, or the service, failed.
     #[error("{0}")]
     Client(#[from] ClientError),
@@ -49,7 +49,7 @@ pub enum Lost {
 
 /// Why a call did not begin: nothing runs.
 #[derive(Debug, thiserror::Error)]
-pub enum NotBegun {
+pub enum StartError {
     /// The connection to the bus failed.
     #[error("{0}")]
     Client(#[from] ClientError),
@@ -70,10 +70,10 @@ impl Door {
     pub async fn carry<'a, A>(
         &'a self,
         turn: &Turn,
-        tool: &'a Registered,
+        tool: &'a ListedTool,
         call_id: &str,
         send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
-    ) -> Result<CarriedCall<'a, A>, NotBegun> {
+    ) -> Result<CarriedCall<'a, A>, StartError> {
         let call = if tool.effect == Effect::Stop {
             Some(self.begin(tool, call_id, send))
         } else {
@@ -86,12 +86,12 @@ impl Door {
             })
         };
         turn.passes();
-        Ok(call.ok_or(NotBegun::Stopped)??)
+        Ok(call.ok_or(StartError::Stopped)??)
     }
 
     fn begin<'a, A>(
         &'a self,
-        tool: &'a Registered,
+        tool: &'a ListedTool,
         call_id: &str,
         send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
     ) -> Result<CarriedCall<'a, A>, ClientError> {
@@ -122,7 +122,7 @@ impl<A> CarriedCall<'_, A> {
     ///
     /// # Cancel safety
     /// Safe: nothing is lost.
-    pub async fn next(&mut self) -> Result<Step<A>, Lost> {
+    pub async fn next(&mut self) -> Result<Step<A>, NoAnswer> {
         loop {
             let Self {
                 running,
@@ -160,7 +160,7 @@ impl<A> CarriedCall<'_, A> {
                             call_id = call.call_id(), tool = self.tool,
                             "a cancelled call did not end within {CANCEL_WAIT:?}"
                         );
-                        return Err(Lost::StillRuns);
+                        return Err(NoAnswer::StillRuns);
                     }
                     _ = running.cancel();
                 }

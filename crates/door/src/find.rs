@@ -13,7 +13,7 @@ use std::sync::Arc;
 use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 
-use crate::{Guide, Registered};
+use crate::{Guide, ListedTool};
 use index::Index;
 
 /// The name of the tool that searches.
@@ -101,14 +101,14 @@ impl CallTool {
 /// The tools that a door shows, ready to be searched.
 pub struct Finder {
     index: Index,
-    tools: Vec<Arc<Registered>>,
+    tools: Vec<Arc<ListedTool>>,
     guides: Vec<Guide>,
 }
 
 impl Finder {
     /// Searches these tools, of which `guides` may say more.
     #[must_use]
-    pub fn new<'a>(tools: &[Arc<Registered>], guides: impl Iterator<Item = &'a Guide>) -> Self {
+    pub fn new<'a>(tools: &[Arc<ListedTool>], guides: impl Iterator<Item = &'a Guide>) -> Self {
         let is_shown = |guide: &&Guide| tools.iter().any(|tool| tool.toolbox_id == guide.toolbox_id);
         Self {
             index: Index::new(tools),
@@ -119,7 +119,7 @@ impl Finder {
 
     /// Returns the tools that fit a request, the best first.
     #[must_use]
-    pub fn ranked(&self, request: &str) -> Vec<&Arc<Registered>> {
+    pub fn ranked(&self, request: &str) -> Vec<&Arc<ListedTool>> {
         self.index.ranked(request)
     }
 
@@ -204,7 +204,7 @@ impl Finder {
 }
 
 /// A tool as it is found.
-fn entry(tool: &Registered) -> Value {
+fn entry(tool: &ListedTool) -> Value {
     let mut entry = json!({
         "name": tool.exported,
         "toolbox": tool.toolbox_id,

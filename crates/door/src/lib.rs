@@ -17,6 +17,7 @@
 //! ```
 
 mod answer;
+mod call_progress;
 mod calls;
 mod carried_call;
 mod door;
@@ -33,26 +34,25 @@ mod pattern_warnings;
 pub mod program;
 mod schedule_tool;
 mod shorten;
-mod standing;
 mod stop;
 mod stop_tool;
 mod token;
 mod turn;
 
-pub use answer::{Answer, confirm, waits};
+pub use answer::{Answer, approval_required, confirmation_of};
+pub use call_progress::wave_text;
 pub use calls::Calls;
-pub use carried_call::{CarriedCall, Lost, NotBegun};
+pub use carried_call::{CarriedCall, NoAnswer, StartError};
 pub use door::Door;
 pub use find::Finder;
 pub use guide::Guide;
 pub use https::{HttpsClient, chain, https_client};
-pub use listing::{Listing, MAX_NAME, Registered};
+pub use listing::{ListedTool, Listing, MAX_NAME};
 pub use long_call_tool::{LongCallTool, wait_limit};
 pub use long_calls::{AskGuard, LongCall, LongCalls, MOST_LEFT, PendingRequest, WaitGuard};
 pub use own_tool::OwnTool;
 pub use schedule_tool::ScheduleTool;
 pub use shorten::{Shortened, shorten};
-pub use standing::wave_text;
 pub use stop::{Stopping, stop};
 pub use stop_tool::StopTool;
 pub use token::{FoundToken, Token, TokenError};

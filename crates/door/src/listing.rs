@@ -17,11 +17,11 @@ pub const MAX_NAME: usize = 64;
 /// emergency stops of toolboxes.
 #[derive(Debug, Default, PartialEq)]
 pub struct Listing {
-    tools: Vec<Arc<Registered>>,
-    found: Vec<Arc<Registered>>,
+    tools: Vec<Arc<ListedTool>>,
+    found: Vec<Arc<ListedTool>>,
     /// What is shown, and what is hidden and can be called all the same.
-    names: HashMap<String, Arc<Registered>>,
-    agent_ends: Vec<Arc<Registered>>,
+    names: HashMap<String, Arc<ListedTool>>,
+    agent_ends: Vec<Arc<ListedTool>>,
     guides: Vec<Guide>,
 }
 
@@ -37,7 +37,7 @@ enum Visibility {
 
 /// A tool of a toolbox.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Registered {
+pub struct ListedTool {
     /// The name that clients use: at most 64 of `[A-Za-z0-9_-]`.
     pub exported: String,
     /// The tool's own name.
@@ -59,7 +59,7 @@ pub struct Registered {
 }
 
 #[cfg(test)]
-impl Registered {
+impl ListedTool {
     /// A tool for tests with these arguments, which clients call by its own name.
     pub(crate) fn example(toolbox_id: &str, name: &str, effect: Effect, schema: Value) -> Self {
         let Value::Object(arguments) = schema else {
@@ -86,7 +86,7 @@ impl Listing {
     pub fn new(exported: &Value, toolset: &Toolset, own: &[&str]) -> Self {
         let mut listing = Self::default();
         for definition in exported.as_array().into_iter().flatten() {
-            match Registered::read(definition) {
+            match ListedTool::read(definition) {
                 Ok((tool, audience)) => listing.add(tool, audience, toolset, own),
                 Err(error) => {
                     tracing::warn!(%error, "hid a tool from clients: its definition does not have the expected form")
@@ -96,7 +96,7 @@ impl Listing {
         listing
     }
 
-    fn add(&mut self, mut tool: Registered, audience: Audience, toolset: &Toolset, own: &[&str]) {
+    fn add(&mut self, mut tool: ListedTool, audience: Audience, toolset: &Toolset, own: &[&str]) {
         if tool.effect == Effect::Safe && !tool.agent_end.is_empty() {
             self.agent_ends.push(Arc::new(tool.clone()));
         }
@@ -154,24 +154,24 @@ impl Listing {
     /// The tools that toolboxes want called at the end of an agent's run that moved them. This includes tools that the toolset
     /// leaves out, because these calls are not the model's choice.
     #[must_use]
-    pub fn agent_ends(&self) -> &[Arc<Registered>] {
+    pub fn agent_ends(&self) -> &[Arc<ListedTool>] {
         &self.agent_ends
     }
 
     /// The tools that are shown, in an order that changes only when the tools do.
     #[must_use]
-    pub fn tools(&self) -> &[Arc<Registered>] {
+    pub fn tools(&self) -> &[Arc<ListedTool>] {
         &self.tools
     }
 
     /// The tools that a search finds: those that are shown, and those that lack what they need at the moment.
     #[must_use]
-    pub fn searchable(&self) -> &[Arc<Registered>] {
+    pub fn searchable(&self) -> &[Arc<ListedTool>] {
         &self.found
     }
 
     /// The tools that can be called, those that are hidden among them, in no order.
-    pub fn callable(&self) -> impl Iterator<Item = &Arc<Registered>> {
+    pub fn callable(&self) -> impl Iterator<Item = &Arc<ListedTool>> {
         self.names.values()
     }
 
@@ -184,12 +184,12 @@ impl Listing {
 
     /// Returns the tool that clients know by this name. It may be one that is hidden.
     #[must_use]
-    pub fn tool(&self, exported: &str) -> Option<&Arc<Registered>> {
+    pub fn tool(&self, exported: &str) -> Option<&Arc<ListedTool>> {
         self.names.get(exported)
     }
 }
 
-impl Registered {
+impl ListedTool {
     /// Reads a definition in the format `mcp` with `tool`, and for whom the tool is.
     fn read(definition: &Value) -> Result<(Self, Audience), serde_json::Error> {
         let ExportedTool {

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::standing::Standing;
+use crate::call_progress::CallProgress;
 
 /// How many calls of one client may go on after their requests.
 pub const MOST_LEFT: usize = 16;
@@ -43,7 +43,7 @@ struct State<T> {
     /// Since when the call runs and its request waits for it. `None` before, and while a person is asked.
     waits_since: Option<Instant>,
     stage: Stage,
-    standing: Standing,
+    progress: CallProgress,
     /// How many requests ask for the call now, and until when it lives without one.
     asking: usize,
     lives_until: Instant,
@@ -96,7 +96,7 @@ impl<T> LongCalls<T> {
             state: watch::Sender::new(State {
                 waits_since: None,
                 stage: Stage::Waits,
-                standing: Standing::default(),
+                progress: CallProgress::default(),
                 asking: 0,
                 lives_until: now,
                 end: None,
@@ -206,7 +206,7 @@ impl<T> LongCall<T> {
     /// How far it is, in words; empty if that is not known.
     #[must_use]
     pub fn progress(&self) -> String {
-        self.state.borrow().standing.to_string()
+        self.state.borrow().progress.to_string()
     }
 
     /// Whether its outcome is there.
@@ -231,7 +231,7 @@ impl<T> LongCall<T> {
 
     /// Records progress.
     pub fn note(&self, progress: &ProgressMessage) {
-        self.state.send_modify(|state| state.standing.note(progress));
+        self.state.send_modify(|state| state.progress.note(progress));
     }
 
     /// Counts the time for which its request waits, until the guard is dropped.

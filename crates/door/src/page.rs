@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::guide::one_line;
-use crate::{Guide, Registered};
+use crate::{Guide, ListedTool};
 
 impl Guide {
     /// The page: front matter, what the author wrote, and the tools by category with one line each. It changes only when the
     /// toolbox or what the door shows of it does.
     #[must_use]
-    pub fn page(&self, tools: &[Arc<Registered>]) -> String {
+    pub fn page(&self, tools: &[Arc<ListedTool>]) -> String {
         // Every JSON string is a YAML string, too.
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let mut page = format!(
@@ -48,7 +48,7 @@ impl Guide {
     }
 }
 
-fn category(tool: &Registered) -> &str {
+fn category(tool: &ListedTool) -> &str {
     tool.category
         .as_deref()
         .filter(|category| !category.is_empty())

@@ -186,7 +186,7 @@ pub fn failed(error: &impl Display, exit_code: u8) -> ExitCode {
 }
 
 /// A door's connection to the bus.
-pub struct Joined {
+pub struct DoorConnection {
     /// The bus.
     pub client: Client,
     /// Cancelled on a signal that ends the program, and when the door closes.
@@ -195,7 +195,7 @@ pub struct Joined {
     signals: JoinHandle<()>,
 }
 
-impl Joined {
+impl DoorConnection {
     /// Connects to the bus, which may start at the same time as the door. `source` names the door in the context of its messages.
     /// `None` if the door was told to end before it was connected.
     ///

@@ -3,7 +3,7 @@
 use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 
-use crate::Registered;
+use crate::ListedTool;
 
 /// The length in bytes from which a text of base64's characters is taken for binary data: no word is that long.
 const MIN_BASE64: usize = 512;
@@ -39,7 +39,7 @@ pub struct Shortened {
 /// Shortens a result to at most `budget` bytes of JSON, as far as that is possible, and leaves binary data out of it. `None` if it
 /// can stay as it is.
 #[must_use]
-pub fn shorten(tool: &Registered, value: &Value, budget: usize) -> Option<Shortened> {
+pub fn shorten(tool: &ListedTool, value: &Value, budget: usize) -> Option<Shortened> {
     let mut data = 0;
     let readable = without_data(value, &mut data);
     let whole = readable.to_string().len();
@@ -149,8 +149,8 @@ mod tests {
 
     use super::*;
 
-    fn tool(schema: Value) -> Registered {
-        Registered::example("eye", "look", Effect::Read, schema)
+    fn tool(schema: Value) -> ListedTool {
+        ListedTool::example("eye", "look", Effect::Read, schema)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use client::payload::ToolboxStatus;
 use door::find::CallTool;
-use door::{Finder, Guide, Registered};
+use door::{Finder, Guide, ListedTool};
 use ovos_toolbox_wire::{Effect, Object, ToolList};
 use proptest::prop_assert_eq;
 use proptest::test_runner::TestRunner;
@@ -27,7 +27,7 @@ fn read(file: &str) -> Value {
 }
 
 /// The tools of all toolboxes that ship. Doors show stops of their own, and never what lifts a stop.
-fn tools() -> Vec<Arc<Registered>> {
+fn tools() -> Vec<Arc<ListedTool>> {
     let toolboxes = ["drone", "gstreamer", "hello", "hello_c", "math", "robot"];
     let of = |id: &str| {
         let list: ToolList =
@@ -39,7 +39,7 @@ fn tools() -> Vec<Arc<Registered>> {
             let Value::Object(arguments) = tool.argument_schema else {
                 panic!("a schema")
             };
-            Arc::new(Registered {
+            Arc::new(ListedTool {
                 exported: tool.name.clone(),
                 name: tool.name,
                 toolbox_id: id.clone(),
@@ -159,7 +159,7 @@ fn tools_of_others_are_found_by_what_they_say() {
         ),
     ];
     tools.extend(rows.map(|(name, description, _)| {
-        Arc::new(Registered {
+        Arc::new(ListedTool {
             exported: name.to_owned(),
             name: name.to_owned(),
             toolbox_id: "house".to_owned(),

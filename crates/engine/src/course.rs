@@ -16,7 +16,6 @@ use super::engine::Engine;
 use super::fact::Fact;
 use super::known_toolbox::Lease;
 use super::plan::{Defaults, Plan};
-use super::report;
 use super::run::{Runner, StartTally};
 use super::subsystem::ALL;
 use super::toolbox::NoAnswer;
@@ -195,8 +194,8 @@ impl Engine {
             }
         };
         let (plan, claimed) = planned?;
-        let reserved = match claimed {
-            Some(claimed) => Some(claimed.reserved(control).await?),
+        let reservation = match claimed {
+            Some(claimed) => Some(claimed.wait_until_granted(control).await?),
             None => None,
         };
         let moving = plan.moves().then(|| self.motion.begin(&home.toolbox_id));
@@ -228,7 +227,7 @@ impl Engine {
         let ran = runner.run(plan).await;
         let content = runner.content.into_inner().into_values().flatten().collect();
         drop(moving);
-        drop(reserved);
+        drop(reservation);
         let report = ran.map_err(Refusal::NeverBegun)?;
         // The cause is read before the toolbox concludes: a cancel during the conclusion ended no action.
         let cause = control.cause();
@@ -250,7 +249,7 @@ impl Engine {
         let limit = lease.known_toolbox().limits().plan;
         match timeout(limit, lease.toolbox().conclude(tool, args, report)).await {
             Ok(Ok(Some(conclusion))) => Verdict::Toolbox(conclusion),
-            Ok(Ok(None)) => Verdict::Engine(report::conclude(report)),
+            Ok(Ok(None)) => Verdict::Engine(report.conclusion()),
             Ok(Err(failure)) => Verdict::Toolbox(Conclusion::Error(failure)),
             Err(_) => {
                 let toolbox_id = &lease.known_toolbox().toolbox_id;

@@ -236,18 +236,18 @@ impl KnownToolbox {
         let (ticket, request) = self
             .take_seat(control, claim, safe, granted)
             .map_err(Refusal::Ended)?;
-        let reserved = Reserved {
+        let reservation = Reservation {
             known: self.clone(),
             ticket,
         };
         match request {
             Request::Granted => Ok(ClaimTicket {
-                reserved,
-                queued: None,
+                reservation,
+                place: None,
             }),
             Request::Queued(ahead) => Ok(ClaimTicket {
-                reserved,
-                queued: Some(Queued {
+                reservation,
+                place: Some(QueuePlace {
                     wanted,
                     ahead,
                     grant,
@@ -328,7 +328,7 @@ impl KnownToolbox {
         seats.calls.remove(&ticket);
         for granted in seats.table.release(ticket) {
             if let Some(granted) = seats.calls.get_mut(&granted).and_then(|seat| seat.granted.take()) {
-                // The receiver may be gone already; the drop of its `Reserved` releases the subsystems then.
+                // The receiver may be gone already; the drop of its `Reservation` releases the subsystems then.
                 _ = granted.send(());
             }
         }
@@ -360,11 +360,11 @@ impl Seats {
 
 /// A granted claim, or a place in the queue.
 pub(crate) struct ClaimTicket {
-    reserved: Reserved,
-    queued: Option<Queued>,
+    reservation: Reservation,
+    place: Option<QueuePlace>,
 }
 
-struct Queued {
+struct QueuePlace {
     wanted: Claim,
     ahead: usize,
     grant: oneshot::Receiver<()>,
@@ -379,18 +379,18 @@ impl ClaimTicket {
     ///
     /// # Cancel safety
     /// Dropping the future gives up the place in the queue.
-    pub(crate) async fn reserved(self, control: &CallControl) -> Result<Reserved, Refusal> {
-        let Some(Queued {
+    pub(crate) async fn wait_until_granted(self, control: &CallControl) -> Result<Reservation, Refusal> {
+        let Some(QueuePlace {
             wanted,
             ahead,
             grant,
             safe,
-        }) = self.queued
+        }) = self.place
         else {
-            return Ok(self.reserved);
+            return Ok(self.reservation);
         };
         control.show(|call| Fact::Waiting { call, ahead });
-        let entry = &self.reserved.known;
+        let entry = &self.reservation.known;
         let limit = entry.limits().max_wait;
         // A safe call keeps its place, unless a cause ends safe actions, too.
         let ended = if safe { control.hard() } else { control.soft() };
@@ -398,7 +398,7 @@ impl ClaimTicket {
             biased;
             () = ended.cancelled() => Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
             granted = timeout(limit, grant) => match granted {
-                Ok(_) => Ok(self.reserved),
+                Ok(_) => Ok(self.reservation),
                 Err(_) => Err(entry.waited_too_long(&wanted, limit)),
             }
         }
@@ -406,12 +406,12 @@ impl ClaimTicket {
 }
 
 /// Subsystems that a call holds or waits for; released when dropped.
-pub(crate) struct Reserved {
+pub(crate) struct Reservation {
     known: Arc<KnownToolbox>,
     ticket: Ticket,
 }
 
-impl Drop for Reserved {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.known.release(self.ticket);
     }

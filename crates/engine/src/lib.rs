@@ -68,6 +68,6 @@ pub use motion::{ExpectedMotion, MotionWatch};
 pub use plan::{Defaults, Plan, PlannedAction, StepTool, StepTools};
 pub use plan_error::PlanError;
 pub use reserve::{Request, Reservations, Ticket};
-pub use stop::{ResumeError, Resumed, StopTarget, Stopped};
+pub use stop::{ResumeError, ResumeResult, StopResult, StopTarget};
 pub use subsystem::Claim;
 pub use toolbox::{Halt, NoAnswer, ProgressSink, RunId, RunResult, Toolbox};

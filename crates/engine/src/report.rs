@@ -1,14 +1,11 @@
-//! The lines, the outcome and the result of a report.
+//! The lines and the outcome of a report.
 //!
-//! Pure. Only this module decides how an action and a whole call ended, and it makes the result where the toolbox
-//! leaves that to the service.
+//! Pure. Only this module decides how an action ended, and what a cause from outside makes of the whole call. The result where
+//! the toolbox leaves that to the service is [`Report::conclusion`](ovos_toolbox_wire::Report::conclusion).
 
 use std::time::Duration;
 
-use ovos_toolbox_wire::{
-    ActionReport, CallOutcome, Completion, Conclusion, Failure, FailureKind, Object, Outcome, Report,
-};
-use serde_json::Value;
+use ovos_toolbox_wire::{ActionReport, CallOutcome, Completion, Failure, FailureKind, Outcome};
 
 use super::call::Cause;
 use super::plan::PlannedAction;
@@ -17,44 +14,12 @@ use super::toolbox::RunResult;
 /// The outcome of the call: `completed` if every action completed; otherwise the cause that ended the call decides;
 /// without a cause, the worst outcome of the actions does.
 pub(crate) fn call_outcome(actions: &[ActionReport], cause: Option<&Cause>) -> CallOutcome {
-    let any = |outcome| actions.iter().any(|line| line.outcome == outcome);
-    if actions.iter().all(|line| line.outcome == Outcome::Completed) {
-        return CallOutcome::Completed;
-    }
-    match cause {
-        Some(Cause::EmergencyStop { .. }) => CallOutcome::Stopped,
-        Some(Cause::TimedOut { .. }) => CallOutcome::TimedOut,
-        Some(_) => CallOutcome::Cancelled,
-        None if any(Outcome::Failed) => CallOutcome::Failed,
-        None if any(Outcome::TimedOut) || any(Outcome::Abandoned) => CallOutcome::TimedOut,
-        None if any(Outcome::Cancelled) => CallOutcome::Cancelled,
-        None => CallOutcome::Failed,
-    }
-}
-
-/// The result for a toolbox without a `conclude`: the output of the single action, or the outputs by action id. When
-/// the call did not complete, the result is the error of the first action that neither completed nor was skipped.
-pub(crate) fn conclude(report: &Report) -> Conclusion {
-    if report.outcome != CallOutcome::Completed {
-        let worst = report
-            .actions
-            .iter()
-            .find(|line| !matches!(line.outcome, Outcome::Completed | Outcome::Skipped))
-            .and_then(|line| line.error.clone());
-        return Conclusion::Error(
-            worst.unwrap_or_else(|| Failure::new(FailureKind::RuntimeError, "an action did not complete")),
-        );
-    }
-    let output = |line: &ActionReport| {
-        line.output
-            .clone()
-            .unwrap_or_else(|| Value::Object(Object::new()))
-    };
-    match report.actions.as_slice() {
-        [only] => Conclusion::Output(output(only)),
-        many => Conclusion::Output(Value::Object(
-            many.iter().map(|line| (line.id.clone(), output(line))).collect(),
-        )),
+    match (CallOutcome::of(actions), cause) {
+        (CallOutcome::Completed, _) => CallOutcome::Completed,
+        (_, Some(Cause::EmergencyStop { .. })) => CallOutcome::Stopped,
+        (_, Some(Cause::TimedOut { .. })) => CallOutcome::TimedOut,
+        (_, Some(_)) => CallOutcome::Cancelled,
+        (outcome, None) => outcome,
     }
 }
 

@@ -58,9 +58,9 @@ pub(crate) struct StartTally {
 }
 
 impl StartTally {
-    fn note(&self, waited: &Waited) {
-        match waited {
-            Waited::Ended(RunResult::NeverBegun(failure)) => _ = self.none.set(failure.clone()),
+    fn note(&self, end: &WaitEnd) {
+        match end {
+            WaitEnd::Ended(RunResult::NeverBegun(failure)) => _ = self.none.set(failure.clone()),
             _ => self.any.store(true, Ordering::Relaxed),
         }
     }
@@ -225,9 +225,9 @@ impl Runner<'_> {
         } else {
             tokio::select! {
                 biased;
-                end = &mut ended => Waited::Ended(end),
-                () = self.control.soft().cancelled() => Waited::Cancelled,
-                () = tokio::time::sleep(limit) => Waited::TimedOut,
+                end = &mut ended => WaitEnd::Ended(end),
+                () = self.control.soft().cancelled() => WaitEnd::Cancelled,
+                () = tokio::time::sleep(limit) => WaitEnd::TimedOut,
             }
         };
         self.beginnings.note(&interrupted);
@@ -237,11 +237,11 @@ impl Runner<'_> {
             self.limits.grace
         };
         match interrupted {
-            Waited::Ended(end) => {
+            WaitEnd::Ended(end) => {
                 let why = self.stopped_by_now(&end);
                 self.settle(index, &mut line, end, why.as_ref());
             }
-            Waited::GivenUp => {
+            WaitEnd::GivenUp => {
                 line.outcome = Outcome::Abandoned;
                 line.error = Some(Failure::new(
                     FailureKind::TimeoutError,
@@ -252,7 +252,7 @@ impl Runner<'_> {
                     ),
                 ));
             }
-            Waited::Cancelled => {
+            WaitEnd::Cancelled => {
                 self.cancel(run, &line, moves).await;
                 let cause = self.control.cause();
                 match timeout(grace, &mut ended).await {
@@ -260,7 +260,7 @@ impl Runner<'_> {
                     Err(_) => abandon(&mut line, &interruption(cause.as_ref()), grace),
                 }
             }
-            Waited::TimedOut => {
+            WaitEnd::TimedOut => {
                 self.cancel(run, &line, moves).await;
                 let why = Interruption {
                     outcome: Outcome::TimedOut,
@@ -320,12 +320,12 @@ impl Runner<'_> {
     }
 
     /// Waits for a safe action, until it ends, a cause ends safe actions, or `safe_limit` has passed.
-    async fn wait_safely(&self, ended: &mut (impl Future<Output = RunResult> + Unpin)) -> Waited {
+    async fn wait_safely(&self, ended: &mut (impl Future<Output = RunResult> + Unpin)) -> WaitEnd {
         tokio::select! {
             biased;
-            end = ended => Waited::Ended(end),
-            () = self.control.hard().cancelled() => Waited::Cancelled,
-            () = tokio::time::sleep(self.limits.safe_limit) => Waited::GivenUp,
+            end = ended => WaitEnd::Ended(end),
+            () = self.control.hard().cancelled() => WaitEnd::Cancelled,
+            () = tokio::time::sleep(self.limits.safe_limit) => WaitEnd::GivenUp,
         }
     }
 
@@ -487,7 +487,7 @@ impl Job {
 }
 
 /// How the wait for an action ended.
-enum Waited {
+enum WaitEnd {
     Ended(RunResult),
     Cancelled,
     TimedOut,

@@ -28,7 +28,7 @@ pub enum StopTarget {
 
 /// The result of a stop for one toolbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stopped {
+pub struct StopResult {
     /// The toolbox.
     pub toolbox_id: String,
     /// The stop that holds it now.
@@ -39,7 +39,7 @@ pub struct Stopped {
 
 /// The result for one toolbox when everything was resumed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Resumed {
+pub struct ResumeResult {
     /// The toolbox.
     pub toolbox_id: String,
     /// Why it stays latched; `None` when it was resumed.
@@ -96,7 +96,7 @@ impl Engine {
     ///
     /// # Cancel safety
     /// Dropping the future loses the confirmations and nothing else.
-    pub fn stop(&self, target: &StopTarget, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
+    pub fn stop(&self, target: &StopTarget, reason: &str) -> BoxFuture<'static, Vec<StopResult>> {
         let record = StopRecord::new(reason);
         let (toolboxes, starting) = {
             let toolboxes = self.toolboxes.read();
@@ -138,7 +138,7 @@ impl Engine {
     ///
     /// # Cancel safety
     /// As [`Self::stop`].
-    pub fn stop_itself(&self, toolbox_id: &str, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
+    pub fn stop_itself(&self, toolbox_id: &str, reason: &str) -> BoxFuture<'static, Vec<StopResult>> {
         let entry = self.toolboxes.write().of(toolbox_id, Limits::default());
         if entry.latch.holder().is_some() && !entry.is_resuming() {
             tracing::debug!(toolbox = toolbox_id, reason, "it is in emergency stop already");
@@ -159,7 +159,7 @@ impl Engine {
         toolboxes: &[Arc<KnownToolbox>],
         record: &StopRecord,
         itself: bool,
-    ) -> BoxFuture<'static, Vec<Stopped>> {
+    ) -> BoxFuture<'static, Vec<StopResult>> {
         let StopRecord { stop_id, reason } = record;
         // All latches, then all halts, then the calls: a cancel wakes tasks, which would compete for the processor with
         // the halts of the remaining toolboxes.
@@ -220,7 +220,7 @@ impl Engine {
     /// # Cancel safety
     /// If it is dropped while it asks the toolboxes, the stop of everything and the latches of toolboxes that are not
     /// installed are lifted already. An installed toolbox stays latched, unless it has agreed by then.
-    pub async fn resume_all(&self, stop_id: &str, by: &str) -> Result<Vec<Resumed>, ResumeError> {
+    pub async fn resume_all(&self, stop_id: &str, by: &str) -> Result<Vec<ResumeResult>, ResumeError> {
         let mut everything = false;
         let held = {
             let mut toolboxes = self.toolboxes.write();
@@ -260,7 +260,7 @@ impl Engine {
         }
         self.latches_changed();
         let resumes = installed.iter().map(|known| async move {
-            Resumed {
+            ResumeResult {
                 toolbox_id: known.toolbox_id.clone(),
                 refused: self.resume_toolbox(known, stop_id, by).await.err(),
             }
@@ -336,7 +336,7 @@ fn halt(
     known: &KnownToolbox,
     stop_epoch: u64,
     stop_id: &str,
-) -> impl Future<Output = Stopped> + Send + use<> {
+) -> impl Future<Output = StopResult> + Send + use<> {
     let halt = Halt {
         subsystems: vec![ALL.to_owned()],
         emergency: true,
@@ -362,7 +362,7 @@ fn halt(
                 )),
             };
         }
-        Stopped {
+        StopResult {
             toolbox_id,
             stop_id,
             unreached,

@@ -38,7 +38,7 @@ pub use lifecycle::door_keeper::{DoorKeeper, DoorReport};
 pub use lifecycle::inspect::{self, Counterpart, Inspection, inspect, inspect_own, inspect_program};
 pub use lifecycle::manager::Manager;
 pub use lifecycle::settings::{
-    Admission, ConfigSource, Configured, Drain, ProgramSource, Publish, PythonSource, Settings,
+    Admission, ConfigSource, Drain, ProgramSource, Publish, PythonSource, Settings, ToolboxSettings,
 };
 pub use lifecycle::status::{Live, LiveToolbox, NotAdmitted, Off, ReloadReport, State};
 pub use process::confine::{confine_greeting, enter, why_unconfined};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use config::AgentBudgets;
 use serde_json::{Value, json};
 
-use crate::end::{End, Spent};
+use crate::end::{BudgetKind, End};
 
 /// What a run has used.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,15 +54,15 @@ impl Usage {
     /// Returns the budget that has no room for another step.
     pub(crate) fn spent(&self, budgets: &AgentBudgets, elapsed: Duration) -> Option<End> {
         let spent = if elapsed >= budgets.time {
-            Spent::Time
+            BudgetKind::Time
         } else if self.failures >= budgets.failures {
-            Spent::Failures
+            BudgetKind::Failures
         } else if self.steps >= budgets.steps {
-            Spent::Steps
+            BudgetKind::Steps
         } else if self.calls >= budgets.calls {
-            Spent::Calls
+            BudgetKind::Calls
         } else if self.tokens >= budgets.tokens {
-            Spent::Tokens
+            BudgetKind::Tokens
         } else {
             return None;
         };
@@ -77,7 +77,7 @@ impl Usage {
             Battery::Lost => true,
         };
         if is_low {
-            return Verdict::End(End::Budget(Spent::Battery));
+            return Verdict::End(End::Budget(BudgetKind::Battery));
         }
         for (amount, used, most, unit, spent) in [
             (
@@ -85,14 +85,14 @@ impl Usage {
                 self.rotation_deg,
                 budgets.rotation_deg,
                 "degrees",
-                Spent::Rotation,
+                BudgetKind::Rotation,
             ),
             (
                 charge.forward_m,
                 self.forward_m,
                 budgets.forward_m,
                 "metres forward",
-                Spent::Distance,
+                BudgetKind::Distance,
             ),
         ] {
             let left = most - used;
@@ -115,9 +115,9 @@ impl Usage {
     /// Returns the physical budget that the measured motion exceeds.
     pub(crate) fn overdrawn(&self, budgets: &AgentBudgets) -> Option<End> {
         if self.rotation_deg > budgets.rotation_deg + 1e-6 {
-            return Some(End::Budget(Spent::Rotation));
+            return Some(End::Budget(BudgetKind::Rotation));
         }
-        (self.forward_m > budgets.forward_m + 1e-6).then_some(End::Budget(Spent::Distance))
+        (self.forward_m > budgets.forward_m + 1e-6).then_some(End::Budget(BudgetKind::Distance))
     }
 
     /// Returns what is left, for the record.
@@ -291,7 +291,7 @@ mod tests {
                     ..Usage::default()
                 },
                 minute,
-                Some(Spent::Steps),
+                Some(BudgetKind::Steps),
             ),
             (
                 Usage {
@@ -299,7 +299,7 @@ mod tests {
                     ..Usage::default()
                 },
                 minute,
-                Some(Spent::Calls),
+                Some(BudgetKind::Calls),
             ),
             (
                 Usage {
@@ -307,7 +307,7 @@ mod tests {
                     ..Usage::default()
                 },
                 minute,
-                Some(Spent::Tokens),
+                Some(BudgetKind::Tokens),
             ),
             (
                 Usage {
@@ -315,9 +315,9 @@ mod tests {
                     ..Usage::default()
                 },
                 minute,
-                Some(Spent::Failures),
+                Some(BudgetKind::Failures),
             ),
-            (Usage::default(), 10 * minute, Some(Spent::Time)),
+            (Usage::default(), 10 * minute, Some(BudgetKind::Time)),
         ] {
             assert_eq!(
                 used.spent(&budgets(), elapsed),
@@ -408,11 +408,11 @@ mod tests {
                 "move_forward",
                 json!({"cm": 10}),
                 Battery::NeverKnown,
-                Spent::Distance,
+                BudgetKind::Distance,
             ),
-            ("scan", json!({}), Battery::NeverKnown, Spent::Distance),
-            ("wave", json!({}), Battery::Pct(24.9), Spent::Battery),
-            ("wave", json!({}), Battery::Lost, Spent::Battery),
+            ("scan", json!({}), Battery::NeverKnown, BudgetKind::Distance),
+            ("wave", json!({}), Battery::Pct(24.9), BudgetKind::Battery),
+            ("wave", json!({}), Battery::Lost, BudgetKind::Battery),
         ] {
             let charge = Charge::of_call(tool, &arguments, &json!({})).expect("numbers");
             let verdict = used.motion(&budgets(), charge, battery);

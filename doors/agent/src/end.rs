@@ -32,13 +32,13 @@ pub(crate) enum End {
     RecordEnded,
     /// A budget is spent.
     #[serde(untagged)]
-    Budget(Spent),
+    Budget(BudgetKind),
 }
 
 /// The budget that is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
-pub(crate) enum Spent {
+pub(crate) enum BudgetKind {
     /// The number of the model's answers.
     Steps,
     /// The number of tool calls.
@@ -59,7 +59,7 @@ pub(crate) enum Spent {
     Battery,
 }
 
-impl Spent {
+impl BudgetKind {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Steps => "steps",
@@ -101,15 +101,15 @@ impl End {
             Self::Done(summary) => summary.clone(),
             Self::GaveUp(why) => format!("the model gave up: {why}"),
             Self::Budget(spent) => match spent {
-                Spent::Steps => "the model has used all of its steps".to_owned(),
-                Spent::Calls => "all calls of the run are used".to_owned(),
-                Spent::Time => "the time of the run is up".to_owned(),
-                Spent::Tokens => "all tokens of the run are used".to_owned(),
-                Spent::Failures => "too many failures in a row".to_owned(),
-                Spent::Repeats => "the model made the same call again and again".to_owned(),
-                Spent::Rotation => "the turning budget is used up (rotation_deg)".to_owned(),
-                Spent::Distance => "the distance budget is used up (forward_m)".to_owned(),
-                Spent::Battery => "the battery is below the minimum of the run (battery_pct)".to_owned(),
+                BudgetKind::Steps => "the model has used all of its steps".to_owned(),
+                BudgetKind::Calls => "all calls of the run are used".to_owned(),
+                BudgetKind::Time => "the time of the run is up".to_owned(),
+                BudgetKind::Tokens => "all tokens of the run are used".to_owned(),
+                BudgetKind::Failures => "too many failures in a row".to_owned(),
+                BudgetKind::Repeats => "the model made the same call again and again".to_owned(),
+                BudgetKind::Rotation => "the turning budget is used up (rotation_deg)".to_owned(),
+                BudgetKind::Distance => "the distance budget is used up (forward_m)".to_owned(),
+                BudgetKind::Battery => "the battery is below the minimum of the run (battery_pct)".to_owned(),
             },
             Self::Latched(why) => format!("emergency stop: {why}"),
             Self::UserStop => "the user said stop".to_owned(),
@@ -134,15 +134,15 @@ impl End {
             Self::GaveUp(_) => 1,
             Self::Service(_) => 3,
             Self::Budget(spent) => match spent {
-                Spent::Steps => 10,
-                Spent::Calls => 11,
-                Spent::Time => 12,
-                Spent::Tokens => 13,
-                Spent::Failures => 14,
-                Spent::Repeats => 15,
-                Spent::Rotation => 16,
-                Spent::Distance => 17,
-                Spent::Battery => 18,
+                BudgetKind::Steps => 10,
+                BudgetKind::Calls => 11,
+                BudgetKind::Time => 12,
+                BudgetKind::Tokens => 13,
+                BudgetKind::Failures => 14,
+                BudgetKind::Repeats => 15,
+                BudgetKind::Rotation => 16,
+                BudgetKind::Distance => 17,
+                BudgetKind::Battery => 18,
             },
             Self::Latched(_) => 20,
             Self::UserStop => 21,
@@ -172,15 +172,15 @@ mod tests {
 
     fn all() -> Vec<End> {
         let spent = [
-            Spent::Steps,
-            Spent::Calls,
-            Spent::Time,
-            Spent::Tokens,
-            Spent::Failures,
-            Spent::Repeats,
-            Spent::Rotation,
-            Spent::Distance,
-            Spent::Battery,
+            BudgetKind::Steps,
+            BudgetKind::Calls,
+            BudgetKind::Time,
+            BudgetKind::Tokens,
+            BudgetKind::Failures,
+            BudgetKind::Repeats,
+            BudgetKind::Rotation,
+            BudgetKind::Distance,
+            BudgetKind::Battery,
         ];
         let why = || "why".to_owned();
         let mut ends: Vec<End> = spent.into_iter().map(End::Budget).collect();

@@ -15,7 +15,7 @@ use client::payload::{
     CallOptions, Confirm, ContentMode, InvokeRequest, InvokeResponse, PlanRequest, PlanResponse, ProgressKind,
 };
 use client::{Client, ClientError, Received, Step};
-use door::{Answer, Arrivals, Door, Lost, NotBegun, Registered, Turn, shorten};
+use door::{Answer, Arrivals, Door, ListedTool, NoAnswer, StartError, Turn, shorten};
 use ovos_toolbox_wire::{Content, Effect, FailureKind, Object, Outcome};
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ impl Hands<'_> {
     ///
     /// # Cancel safety
     /// Safe: it changes nothing.
-    pub(crate) async fn plan(&self, tool: &Registered, arguments: &Object) -> Result<PlanResponse, Answer> {
+    pub(crate) async fn plan(&self, tool: &ListedTool, arguments: &Object) -> Result<PlanResponse, Answer> {
         let request = PlanRequest {
             name: tool.name.clone(),
             args: arguments.clone(),
@@ -105,12 +105,12 @@ impl Hands<'_> {
     ///
     /// # Cancel safety
     /// Dropping it asks the service to end the call.
-    pub(crate) async fn make(&self, tool: &Registered, arguments: &Object) -> CallResult {
+    pub(crate) async fn make(&self, tool: &ListedTool, arguments: &Object) -> CallResult {
         let began = Instant::now();
         let mut options = CallOptions::default();
         let turn = self.arrivals.turn();
         let answer = match self.call(&turn, tool, arguments, &options).await {
-            Ok(answered) => match (door::confirm(&answered.answer), self.person) {
+            Ok(answered) => match (door::confirmation_of(&answered.answer), self.person) {
                 (None, _) => answered,
                 (Some(confirm), None) => {
                     return self.waits(tool, &confirm, "no user can be asked here", began);
@@ -143,14 +143,14 @@ impl Hands<'_> {
         result
     }
 
-    fn waits(&self, tool: &Registered, confirm: &Confirm, why: &str, began: Instant) -> CallResult {
+    fn waits(&self, tool: &ListedTool, confirm: &Confirm, why: &str, began: Instant) -> CallResult {
         (self.audience)(&News::Confirm {
             text: &confirm.text,
             id: &confirm.id,
         });
         let mut result = CallResult::of_text(
             Status::WaitsForConfirmation,
-            &door::waits(tool, confirm, why).text,
+            &door::approval_required(tool, confirm, why).text,
         );
         result.ms = millis(began.elapsed());
         result
@@ -160,7 +160,7 @@ impl Hands<'_> {
     async fn call(
         &self,
         turn: &Turn,
-        tool: &Registered,
+        tool: &ListedTool,
         arguments: &Object,
         options: &CallOptions,
     ) -> Result<AnsweredCall, Box<CallResult>> {
@@ -196,7 +196,7 @@ impl Hands<'_> {
         let send = |patience| client.invoke(request, patience);
         let sent = self.door.carry(turn, tool, &call_id, send).await;
         let mut carried = sent.map_err(|why| {
-            if let NotBegun::Client(error) = &why {
+            if let StartError::Client(error) = &why {
                 self.end_run_without_service(error);
             }
             failed(Answer::not_begun(tool, &why))
@@ -229,7 +229,7 @@ impl Hands<'_> {
                     }
                     Err(lost) => {
                         self.lost.store(true, Ordering::Relaxed);
-                        if let Lost::Client(error) = &lost {
+                        if let NoAnswer::Client(error) = &lost {
                             self.end_run_without_service(error);
                         }
                         let left = ended.map_or_else(String::new, |end| end.text());
@@ -267,7 +267,7 @@ impl Hands<'_> {
     }
 
     /// Reads the outcome of a call, and checks whether people or a stop ended it.
-    async fn read(&self, tool: &Registered, answered: &AnsweredCall) -> CallResult {
+    async fn read(&self, tool: &ListedTool, answered: &AnsweredCall) -> CallResult {
         let answer = &answered.answer;
         let readable_answer = Answer::of(tool, answer);
         let result = answer.data.get("result").cloned();
@@ -292,7 +292,7 @@ impl Hands<'_> {
     }
 
     /// The text of an answer, at most as long as a result may be.
-    fn readable(&self, tool: &Registered, answer: &Answer) -> String {
+    fn readable(&self, tool: &ListedTool, answer: &Answer) -> String {
         let short = shorten(tool, &answer.data, self.settings.door.result_bytes);
         match short.filter(|_| !answer.failed) {
             Some(short) => format!("{} {}", short.remark, short.value),
@@ -301,7 +301,7 @@ impl Hands<'_> {
     }
 
     /// Checks what a failure means for the run.
-    async fn why(&self, tool: &Registered, data: &Value, cut_short: bool) {
+    async fn why(&self, tool: &ListedTool, data: &Value, cut_short: bool) {
         let kind = data["error"]["kind"].as_str().and_then(|kind| kind.parse().ok());
         let message = data["error"]["message"].as_str().unwrap_or_default();
         if data["code"] == TAKEOVER || message.contains(TAKEOVER) {

@@ -85,11 +85,11 @@ impl Interrupt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::end::Spent;
+    use crate::end::BudgetKind;
 
     #[test]
     fn an_end_of_people_takes_the_place_of_any_other_and_stands() {
-        let time = || End::Budget(Spent::Time);
+        let time = || End::Budget(BudgetKind::Time);
         let gone = || End::Service("gone".to_owned());
         let operator = || End::Operator("a key".to_owned());
         for (ends, expected) in [

@@ -39,7 +39,7 @@ use std::time::Duration;
 use client::ClientError;
 use config::Config;
 use door::Door;
-use door::program::{self, Joined, ProgramError, block_on, failed};
+use door::program::{self, DoorConnection, ProgramError, block_on, failed};
 
 use crate::arguments::Arguments;
 use crate::end::End;
@@ -103,16 +103,16 @@ fn main() -> ExitCode {
 
 async fn begin(arguments: &Arguments) -> Result<u8, AgentError> {
     let config = arguments.options.load()?;
-    let Some(joined) = Joined::connect(&config, SOURCE).await? else {
+    let Some(connection) = DoorConnection::connect(&config, SOURCE).await? else {
         return Ok(End::Operator(String::new()).exit_code());
     };
-    let door = joined.door("agent", &config.doors.agent.toolset, OWN);
+    let door = connection.door("agent", &config.doors.agent.toolset, OWN);
     let ran = if arguments.serve {
         wait(arguments, &config, &door).await
     } else {
         goal(arguments, &config, &door).await
     };
-    joined.close().await;
+    connection.close().await;
     ran
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use config::ToolFilter;
 use door::find::{CALL_TOOL, FIND_TOOLS, call_tool, find_tools};
-use door::{Finder, Listing, OwnTool as _, Registered, StopTool};
+use door::{Finder, ListedTool, Listing, OwnTool as _, StopTool};
 use ovos_toolbox_wire::{Effect, Object};
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub(crate) enum Target {
     /// A tool of the agent.
     Own(Own),
     /// A tool of a toolbox.
-    Tool(Arc<Registered>),
+    Tool(Arc<ListedTool>),
 }
 
 /// The tools of a run.
@@ -38,9 +38,9 @@ pub(crate) struct Toolbelt {
     shown: Vec<Value>,
     targets: HashMap<String, Target>,
     /// The tools of toolboxes, by the names that the model uses.
-    registered: Vec<(String, Arc<Registered>)>,
+    registered: Vec<(String, Arc<ListedTool>)>,
     /// The tools that toolboxes want called at the end of a run that moved them, whichever tools the model has.
-    agent_ends: Vec<Arc<Registered>>,
+    agent_ends: Vec<Arc<ListedTool>>,
     finder: Finder,
     searched: bool,
 }
@@ -113,11 +113,11 @@ impl Toolbelt {
         if choice.plan_preview {
             own.push(Own::PreviewPlan);
         }
-        let permits = |tool: &&Arc<Registered>| {
+        let permits = |tool: &&Arc<ListedTool>| {
             let mut filters = choice.filters.iter();
             filters.all(|filter| filter.permits_tool(&tool.toolbox_id, &tool.name))
         };
-        let registered: Vec<(String, Arc<Registered>)> = listing
+        let registered: Vec<(String, Arc<ListedTool>)> = listing
             .tools()
             .iter()
             .filter(permits)
@@ -148,7 +148,7 @@ impl Toolbelt {
             definitions.push(own.definition());
         }
         definitions.append(&mut tools);
-        let found: Vec<Arc<Registered>> = listing.searchable().iter().filter(permits).cloned().collect();
+        let found: Vec<Arc<ListedTool>> = listing.searchable().iter().filter(permits).cloned().collect();
         let finder = Finder::new(&found, listing.guides());
         Self {
             shown: definitions,
@@ -171,7 +171,7 @@ impl Toolbelt {
     }
 
     /// Returns the tools that toolboxes want called at the end of a run that moved them.
-    pub(crate) fn agent_ends(&self) -> &[Arc<Registered>] {
+    pub(crate) fn agent_ends(&self) -> &[Arc<ListedTool>] {
         &self.agent_ends
     }
 
@@ -194,7 +194,7 @@ impl Toolbelt {
     }
 
     /// Returns the `read` tool of a toolbox with this name, for the state object.
-    pub(crate) fn reader(&self, name: &str) -> Option<&Arc<Registered>> {
+    pub(crate) fn reader(&self, name: &str) -> Option<&Arc<ListedTool>> {
         let (_, tool) = self.registered.iter().find(|(_, tool)| tool.name == name)?;
         (tool.effect == Effect::Read).then_some(tool)
     }

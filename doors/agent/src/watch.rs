@@ -9,7 +9,7 @@ use client::{Client, Events, News};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use crate::end::{End, Spent};
+use crate::end::{BudgetKind, End};
 use crate::interrupt::Interrupt;
 
 /// How often the status is requested. It shows the stops that are not messages on the bus.
@@ -92,7 +92,7 @@ impl<'a> Watch<'a> {
                     }
                 }
                 () = sleep_until(deadline), if in_time => {
-                    self.interrupt.raise(End::Budget(Spent::Time));
+                    self.interrupt.raise(End::Budget(BudgetKind::Time));
                     in_time = false;
                 }
             }

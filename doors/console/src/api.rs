@@ -13,7 +13,7 @@ use client::payload::{
     CallOptions, ContentMode, ControlAnswer, ControlRequest, InvokeRequest, ListRequest, PlanRequest,
 };
 use client::{ClientError, Step, topic};
-use door::Registered;
+use door::ListedTool;
 use futures_util::stream::{self, Stream};
 use ovos_toolbox_wire::{Effect, Object};
 use serde::Deserialize;
@@ -126,7 +126,7 @@ pub(crate) async fn run(
     Json(wanted): Json<ToolCall>,
 ) -> Answer {
     let listing = console.door.refreshed().await;
-    let is_it = |tool: &&Arc<Registered>| tool.toolbox_id == wanted.toolbox_id && tool.name == wanted.name;
+    let is_it = |tool: &&Arc<ListedTool>| tool.toolbox_id == wanted.toolbox_id && tool.name == wanted.name;
     let Some(tool) = listing.callable().find(is_it).cloned() else {
         return Err(Refused(
             StatusCode::NOT_FOUND,

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use config::{Config, ConsoleDoor, Toolset};
-use door::program::{self, Joined, Options, ProgramError, block_on, failed};
+use door::program::{self, DoorConnection, Options, ProgramError, block_on, failed};
 use ovos_toolbox_wire::Audience;
 use parking_lot::Mutex;
 use qrcode::types::QrError;
@@ -172,18 +172,18 @@ async fn serve(options: &Options) -> Result<(), ConsoleError> {
     announce(&web);
     let intake = Arc::new(intake(&config));
     let following = tokio::spawn(follow(Arc::clone(&intake)));
-    if let Some(joined) = Joined::start(&config, SOURCE).await? {
+    if let Some(connection) = DoorConnection::start(&config, SOURCE).await? {
         let everything = Toolset {
             audience: Audience::ALL.to_vec(),
             ..Toolset::default()
         };
-        let door = joined.door("console", &everything, &[]);
+        let door = connection.door("console", &everything, &[]);
         door.tasks.spawn({
             let door = Arc::clone(&door);
             async move { door.follow().await }
         });
         web.serve(door, intake).await;
-        joined.close().await;
+        connection.close().await;
     }
     following.abort();
     Ok(())

@@ -162,7 +162,7 @@ impl Admission {
 
     fn unauthorized(&self, rejected: Option<&str>) -> Response<Answer> {
         let text = match (rejected, &self.protection) {
-            (Some(why), _) => format!("the access token does not count: {why}; sign in again"),
+            (Some(why), _) => format!("the access token is not accepted: {why}; sign in again to get a new one"),
             (None, Some(protection)) => {
                 format!("expected the header Authorization: Bearer TOKEN; sign in at {}", protection.config.issuer)
             }

@@ -15,25 +15,31 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The first version of the modern era.
 pub(crate) const MODERN: &str = "2026-07-28";
 
-/// The requests that the door answers, and the params that each needs.
+/// The requests that the door answers, and what each expects, in words that follow "expected".
 const KNOWN: [(&str, &str); 14] = [
     (
         "initialize",
-        "{\"protocolVersion\": text, \"capabilities\": object, \"clientInfo\": {\"name\": text, \"version\": text}}",
+        "params {\"protocolVersion\": string, \"capabilities\": object, \"clientInfo\": {\"name\": string, \"version\": string}}",
     ),
-    ("ping", "none"),
-    ("server/discover", "{\"_meta\": object}"),
-    ("tools/list", "{\"cursor\": text}, or none"),
-    ("tools/call", "{\"name\": text, \"arguments\": object}"),
-    ("resources/list", "{\"cursor\": text}, or none"),
-    ("resources/templates/list", "{\"cursor\": text}, or none"),
-    ("resources/read", "{\"uri\": text}"),
-    ("skills/list", "{\"cursor\": text}, or none"),
-    ("skills/get", "{\"uri\": text}"),
-    ("tasks/get", "{\"taskId\": text}"),
-    ("tasks/cancel", "{\"taskId\": text}"),
-    ("tasks/update", "{\"taskId\": text, \"inputResponses\": object}"),
-    ("subscriptions/listen", "{\"notifications\": object}"),
+    ("ping", "no params"),
+    ("server/discover", "params {\"_meta\": object}"),
+    ("tools/list", "params {\"cursor\": string} or no params"),
+    ("tools/call", "params {\"name\": string, \"arguments\": object}"),
+    ("resources/list", "params {\"cursor\": string} or no params"),
+    (
+        "resources/templates/list",
+        "params {\"cursor\": string} or no params",
+    ),
+    ("resources/read", "params {\"uri\": string}"),
+    ("skills/list", "params {\"cursor\": string} or no params"),
+    ("skills/get", "params {\"uri\": string}"),
+    ("tasks/get", "params {\"taskId\": string}"),
+    ("tasks/cancel", "params {\"taskId\": string}"),
+    (
+        "tasks/update",
+        "params {\"taskId\": string, \"inputResponses\": object}",
+    ),
+    ("subscriptions/listen", "params {\"notifications\": object}"),
 ];
 
 /// What a message is, as far as the door cares before it is read any further.
@@ -192,7 +198,7 @@ pub(crate) fn expected(method: &str) -> Option<&'static str> {
 
 /// The reason why a request of this method is ill-formed.
 pub(crate) fn ill_formed(method: &str) -> Option<String> {
-    Some(format!("{method}: expected params {}", expected(method)?))
+    Some(format!("{method}: expected {}", expected(method)?))
 }
 
 /// Returns a call of a toolbox's tool that stops something: with the arguments that can be read, else with none.

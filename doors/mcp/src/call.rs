@@ -5,7 +5,7 @@ use std::pin::pin;
 
 use client::payload::{CallOptions, Confirm, ContentMode, InvokeRequest};
 use client::{Call, ClientError, Patience, Received, Step};
-use door::{Answer, Registered};
+use door::{Answer, ListedTool};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Effect, Object};
@@ -47,7 +47,7 @@ pub(crate) enum CallResult {
 /// Dropping it asks the service to end the call.
 pub(crate) async fn call(
     door: &Door,
-    tool: &Registered,
+    tool: &ListedTool,
     args: Object,
     said: Decision,
     call_id: &str,
@@ -79,7 +79,7 @@ pub(crate) async fn call(
         Ok(answer) => answer,
         Err(failed) => return CallResult::Answered(failed),
     };
-    if let Some(confirm) = door::confirm(&answer) {
+    if let Some(confirm) = door::confirmation_of(&answer) {
         return CallResult::Waits(confirm);
     }
     let mut result = results::result(
@@ -105,7 +105,7 @@ pub(crate) async fn call(
 /// Dropping it asks the service to end the call.
 pub(crate) async fn carried<A>(
     door: &Door,
-    tool: &Registered,
+    tool: &ListedTool,
     call_id: &str,
     send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
     asked: &CallRequest,
@@ -211,7 +211,7 @@ pub(crate) async fn carried<A>(
     }
 }
 
-fn without_hosts(mut args: Object, tool: &Registered) -> Object {
+fn without_hosts(mut args: Object, tool: &ListedTool) -> Object {
     let has = |name: &str| {
         let properties = tool.arguments.get("properties");
         properties.is_some_and(|properties| properties.get(name).is_some())
@@ -238,7 +238,7 @@ mod tests {
             Value::Object(object) => object,
             other => panic!("{other}"),
         };
-        let tool = Registered {
+        let tool = ListedTool {
             exported: "wave".to_owned(),
             toolbox_id: "arm".to_owned(),
             name: "wave".to_owned(),

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use client::payload::Confirm;
-use door::{Answer, Registered, own_id};
+use door::{Answer, ListedTool, own_id};
 use ovos_toolbox_wire::Object;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientResult, ElicitRequest,
@@ -35,7 +35,7 @@ const NO_WAY: &str = "this client cannot ask its user";
 /// Dropping it asks the service to end the call.
 pub(crate) async fn call_asking(
     door: &Door,
-    tool: &Registered,
+    tool: &ListedTool,
     request: CallToolRequestParams,
     asked: &CallRequest,
 ) -> CallToolResponse {
@@ -50,10 +50,15 @@ pub(crate) async fn call_asking(
         CallResult::Waits(confirm) => confirm,
     };
     if !asks_its_user(context) {
-        return answer::result(door::waits(tool, &confirm, NO_WAY)).into();
+        return answer::result(door::approval_required(tool, &confirm, NO_WAY)).into();
     }
     if asked.call.is_left() {
-        return answer::result(door::waits(tool, &confirm, "its request was answered before")).into();
+        return answer::result(door::approval_required(
+            tool,
+            &confirm,
+            "its request was answered before",
+        ))
+        .into();
     }
     if is_modern(context) {
         return question(confirm).into();
@@ -64,7 +69,7 @@ pub(crate) async fn call_asking(
     };
     match call(door, tool, args, reply, &own_id("mcp"), asked).await {
         CallResult::Answered(result) => result.into(),
-        CallResult::Waits(confirm) => answer::result(door::waits(
+        CallResult::Waits(confirm) => answer::result(door::approval_required(
             tool,
             &confirm,
             "the approval no longer matches the call",
@@ -92,7 +97,7 @@ fn decision_of_action(action: &ElicitationAction, token: String) -> Option<Decis
     }
 }
 
-fn unanswered(tool: &Registered) -> CallToolResult {
+fn unanswered(tool: &ListedTool) -> CallToolResult {
     answer::result(Answer::cancelled(
         tool,
         "it needs approval, and its user did not answer",
@@ -129,7 +134,7 @@ fn question(confirm: Confirm) -> InputRequiredResult {
 async fn ask_user(
     request: &CallRequest,
     door: &Door,
-    tool: &Registered,
+    tool: &ListedTool,
     confirm: &Confirm,
 ) -> Result<Decision, CallToolResult> {
     let CallRequest { context, gone, .. } = request;
@@ -150,7 +155,9 @@ async fn ask_user(
         Ok(ClientResult::ElicitResult(answer)) => {
             decision_of_action(&answer.action, confirm.token.clone()).ok_or_else(|| unanswered(tool))
         }
-        Ok(_) | Err(ServiceError::McpError(_)) => Err(answer::result(door::waits(tool, confirm, NO_WAY))),
+        Ok(_) | Err(ServiceError::McpError(_)) => {
+            Err(answer::result(door::approval_required(tool, confirm, NO_WAY)))
+        }
         Err(error) => {
             tracing::info!(tool = tool.name, %error, "a client did not answer whether a call may run");
             Err(unanswered(tool))

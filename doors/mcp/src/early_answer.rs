@@ -15,7 +15,7 @@ use http_body_util::BodyExt as _;
 use http_body_util::combinators::{BoxBody, Collect, UnsyncBoxBody};
 use hyper::body::{Body, Frame};
 
-use crate::padding::{EVERY, Moving, Padded, ticks};
+use crate::padding::{EVERY, MotionCount, Padded, ticks};
 
 /// The body of an answer.
 pub(crate) type Answer = UnsyncBoxBody<Bytes, Infallible>;
@@ -31,7 +31,7 @@ const STREAM: &str = "text/event-stream";
 /// Dropping it, or the body that it returns, drops `answering`.
 pub(crate) async fn respond_early(
     answering: impl Future<Output = Answered> + Send + 'static,
-    moving: Moving,
+    moving: MotionCount,
 ) -> Response<Answer> {
     let mut answering: BoxFuture<'static, Answered> = Box::pin(answering);
     let mut due = ticks(EVERY);
@@ -52,7 +52,7 @@ pub(crate) async fn respond_early(
     response
 }
 
-fn padded(response: Answered, moving: Moving) -> Response<Answer> {
+fn padded(response: Answered, moving: MotionCount) -> Response<Answer> {
     let is_stream = is_stream(&response);
     response.map(|body| {
         if is_stream {
@@ -167,7 +167,7 @@ mod tests {
                 (STREAM, StatusCode::OK, "data: {}\n"),
             ),
         ] {
-            let moving = Moving::default();
+            let moving = MotionCount::default();
             let moves = moves.then(|| moving.begin());
             let sent = if kind == STREAM { "data: {}\n\n" } else { "{}" };
             let answering = async move {

@@ -30,7 +30,7 @@ use crate::early_answer::{Answer, respond_early};
 use crate::grant::{self, Grant, Scope, Scopes};
 use crate::issuer;
 use crate::origin::{Allowed, Source, is_preflight};
-use crate::padding::{Moving, narrow_socket};
+use crate::padding::{MotionCount, narrow_socket};
 use crate::presence::{Connection, Watched};
 use crate::sessions::Sessions;
 use crate::shared::Door;
@@ -379,7 +379,7 @@ impl Gate {
         }
         let connection = Connection {
             closed: closed.child_token(),
-            moving: Moving::default(),
+            moving: MotionCount::default(),
             blocked: blocked.clone(),
         };
         let over = connection.closed.clone().drop_guard();

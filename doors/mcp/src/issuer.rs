@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 use url::Url;
 
-use crate::signed::{Claims, Keys, Rejection, Signed};
+use crate::signed::{Claims, Keys, Rejection, SignedToken};
 
 /// How often the keys are fetched while nothing asks for other ones.
 pub(crate) const EVERY: Duration = Duration::from_secs(300);
@@ -77,7 +77,7 @@ impl Issuer {
     /// # Cancel safety
     /// Safe.
     pub(crate) async fn claims(&self, token: &str) -> Result<Claims, NoClaims> {
-        let signed = Signed::read(token)?;
+        let signed = SignedToken::read(token)?;
         let mut verified = self.keys().map(|keys| keys.verify(&signed));
         if matches!(verified, None | Some(Err(Rejection::UnknownKey))) {
             // The issuer may have a new key.
@@ -159,7 +159,8 @@ impl Issuer {
                 Ok(metadata) if metadata["issuer"] == self.name.as_str() => return Ok(metadata),
                 Ok(metadata) => {
                     return Err(format!(
-                        "{place} is of the issuer {}, and service.doors.mcp.sign_in.issuer is '{}'",
+                        "{place} names the issuer {}, expected '{}': set service.doors.mcp.sign_in.issuer to the name that the issuer \
+                         gives itself",
                         metadata["issuer"], self.name
                     ));
                 }

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 
 use crate::answer::{self, INVALID_PARAMS, INVALID_REQUEST, refused};
 use crate::arrival::{self, Arrival, MODERN, Stop};
-use crate::padding::{EVERY, Moving};
+use crate::padding::{EVERY, MotionCount};
 use crate::shared::Door;
 
 /// The longest line that is read, as over HTTP.
@@ -43,7 +43,7 @@ struct Reading<W> {
     arrivals: Arrivals,
     messages: mpsc::Sender<RxJsonRpcMessage<RoleServer>>,
     out: Out<W>,
-    moving: Moving,
+    moving: MotionCount,
     /// Whether a request opened the connection. The library ends a connection that begins with anything else.
     open: bool,
     /// Whether the client speaks the modern era, as far as it has said so.
@@ -65,7 +65,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Lines<W> {
             arrivals: door.link.arrivals(),
             messages: sender,
             out: Arc::clone(&out),
-            moving: Moving::default(),
+            moving: MotionCount::default(),
             open: false,
             modern: false,
         };
@@ -205,7 +205,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Reading<W> {
 }
 
 /// Writes spaces before the next line while something moves for a client of the modern era.
-async fn fill<W: AsyncWrite + Unpin>(out: &Out<W>, moving: &Moving, spaces: usize) {
+async fn fill<W: AsyncWrite + Unpin>(out: &Out<W>, moving: &MotionCount, spaces: usize) {
     let spaces = vec![b' '; spaces];
     loop {
         sleep(EVERY).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config::McpDoor;
 use door::find::{CALL_TOOL, FIND_TOOLS};
-use door::{Listing, LongCallTool, OwnTool, Registered, ScheduleTool, StopTool};
+use door::{ListedTool, Listing, LongCallTool, OwnTool, ScheduleTool, StopTool};
 use ovos_toolbox_wire::{Effect, Object};
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::json;
@@ -33,7 +33,7 @@ pub(crate) enum Owner {
     /// The tool is `call_tool` of the door, which stands for another tool.
     Call,
     /// The tool belongs to a toolbox.
-    Toolbox(Arc<Registered>),
+    Toolbox(Arc<ListedTool>),
 }
 
 /// Returns the owner of the tool with this name.

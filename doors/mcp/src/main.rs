@@ -49,7 +49,7 @@ use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use door::find::{CALL_TOOL, FIND_TOOLS};
-use door::program::{self, Joined, Options, ProgramError, block_on, failed};
+use door::program::{self, DoorConnection, Options, ProgramError, block_on, failed};
 use door::{OwnTool as _, ScheduleTool};
 use rmcp::service::ServerInitializeError;
 
@@ -174,7 +174,7 @@ fn print_line(text: &str) {
 
 async fn run(arguments: &Arguments) -> Result<(), DoorError> {
     let config = arguments.options.load()?;
-    let Some(joined) = Joined::start(&config, SOURCE).await? else {
+    let Some(connection) = DoorConnection::start(&config, SOURCE).await? else {
         return Ok(());
     };
     let wanted = &config.doors.mcp;
@@ -189,7 +189,7 @@ async fn run(arguments: &Arguments) -> Result<(), DoorError> {
         .filter(|(is_shown, _)| *is_shown)
         .flat_map(|(_, names)| names);
     let own: Vec<&'static str> = own.copied().collect();
-    let door = Door::new(joined.door("mcp", &wanted.toolset, &own), &config);
+    let door = Door::new(connection.door("mcp", &wanted.toolset, &own), &config);
     door.link.refreshed().await;
     door.link.tasks.spawn({
         let door = Arc::clone(&door);
@@ -207,6 +207,6 @@ async fn run(arguments: &Arguments) -> Result<(), DoorError> {
             })
         }
     };
-    joined.close().await;
+    connection.close().await;
     served
 }

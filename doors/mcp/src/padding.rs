@@ -35,16 +35,16 @@ const PIPE: usize = 4 << 10;
 
 /// Counts the calls that move something for one client.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Moving(Arc<AtomicUsize>);
+pub(crate) struct MotionCount(Arc<AtomicUsize>);
 
 /// A call that moves something.
-pub(crate) struct Moves(Moving);
+pub(crate) struct MotionGuard(MotionCount);
 
-impl Moving {
+impl MotionCount {
     /// Counts a call until its guard is dropped.
-    pub(crate) fn begin(&self) -> Moves {
+    pub(crate) fn begin(&self) -> MotionGuard {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Moves(self.clone())
+        MotionGuard(self.clone())
     }
 
     pub(crate) fn is_any(&self) -> bool {
@@ -52,7 +52,7 @@ impl Moving {
     }
 }
 
-impl Drop for Moves {
+impl Drop for MotionGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -80,12 +80,12 @@ pub(crate) fn narrow_socket(out: impl AsFd) {
 /// An event stream with comments in it while something moves for its client.
 pub(crate) struct Padded<B> {
     inner: B,
-    moving: Moving,
+    moving: MotionCount,
     due: Interval,
 }
 
 impl<B> Padded<B> {
-    pub(crate) fn new(inner: B, moving: Moving) -> Self {
+    pub(crate) fn new(inner: B, moving: MotionCount) -> Self {
         let due = ticks(COMMENTS_EVERY);
         Self { inner, moving, due }
     }
@@ -151,7 +151,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn comments_are_sent_only_while_something_moves() {
-        let moving = Moving::default();
+        let moving = MotionCount::default();
         let never = futures_util::stream::pending::<Result<Frame<Bytes>, Infallible>>();
         let mut body = Padded::new(StreamBody::new(never).boxed(), moving.clone());
         let start = Instant::now();

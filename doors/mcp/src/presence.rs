@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::padding::{Moves, Moving};
+use crate::padding::{MotionCount, MotionGuard};
 use ovos_toolbox_wire::Effect;
 use rmcp::model::{PingRequest, ProtocolVersion, ServerRequest};
 use rmcp::service::{PeerRequestOptions, RequestContext};
@@ -27,7 +27,7 @@ const WRITE_WAIT: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Connection {
     pub(crate) closed: CancellationToken,
-    pub(crate) moving: Moving,
+    pub(crate) moving: MotionCount,
     /// Cancelled when the client does not read.
     pub(crate) blocked: CancellationToken,
 }
@@ -47,7 +47,7 @@ impl Farewell {
             Self::Cancelled => "the client cancelled it",
             Self::Closed => "the client closed its connection",
             Self::Silent => "the client stopped responding",
-            Self::Shutdown => "the door closes",
+            Self::Shutdown => "ovos-tools-mcp is shutting down",
         }
     }
 }
@@ -176,13 +176,13 @@ fn connection(context: &RequestContext<RoleServer>) -> Option<&Connection> {
 }
 
 /// Counts a call that moves something for a client of the modern era, until the guard is dropped.
-pub(crate) fn moves(context: &RequestContext<RoleServer>, effect: Effect) -> Option<Moves> {
+pub(crate) fn moves(context: &RequestContext<RoleServer>, effect: Effect) -> Option<MotionGuard> {
     if effect != Effect::Motion || !is_modern(context) {
         return None;
     }
     let moving = match connection(context) {
         Some(connection) => &connection.moving,
-        None => context.extensions.get::<Moving>()?,
+        None => context.extensions.get::<MotionCount>()?,
     };
     Some(moving.begin())
 }

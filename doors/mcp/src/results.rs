@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use door::{Answer, Registered, own_id, shorten};
+use door::{Answer, ListedTool, own_id, shorten};
 use ovos_toolbox_wire::Object;
 use parking_lot::Mutex;
 use rmcp::RoleServer;
@@ -100,7 +100,7 @@ impl Forms {
 pub(crate) fn result(
     results: &Results,
     most: usize,
-    tool: &Registered,
+    tool: &ListedTool,
     forms: Forms,
     mut answer: Answer,
 ) -> CallToolResult {
@@ -163,9 +163,9 @@ mod tests {
 
     use super::*;
 
-    fn tool() -> Registered {
+    fn tool() -> ListedTool {
         let arguments = json!({"type": "object", "properties": {"limit": {"type": "integer"}}});
-        Registered {
+        ListedTool {
             exported: "search".to_owned(),
             name: "search".to_owned(),
             toolbox_id: "media".to_owned(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use client::Received;
 use client::payload::{CallOptions, ContentMode, RunRequest, RunResponse, RunStep};
 use config::McpDoor;
-use door::{Answer, Listing, Registered, StopTool, stop};
+use door::{Answer, ListedTool, Listing, StopTool, stop};
 use ovos_toolbox_wire::{Effect, FailureKind, Object};
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ use crate::shared::Door;
 /// # Cancel safety
 /// Dropping it asks the service to end the run.
 pub(crate) async fn run(door: &Door, mut arguments: Object, asked: &CallRequest) -> CallToolResult {
-    let tool = Registered {
+    let tool = ListedTool {
         exported: NAME.to_owned(),
         toolbox_id: String::new(),
         name: NAME.to_owned(),
@@ -59,7 +59,7 @@ pub(crate) async fn run(door: &Door, mut arguments: Object, asked: &CallRequest)
         Err(_) if !stops.is_empty() => ((stops.clone(), false), stops),
         Err(why) => return invalid(&why),
     };
-    let tool = Registered {
+    let tool = ListedTool {
         effect: if moves { Effect::Motion } else { tool.effect },
         ..tool
     };
@@ -150,7 +150,7 @@ fn invalid(why: &str) -> CallToolResult {
 
 /// The answer to a run, with the names of this list. The tokens of steps that have to be confirmed are not shown, because a model
 /// must not confirm a call.
-fn answer_of_run(tool: &Registered, steps: &[RunStep], answer: &Received<RunResponse>) -> Answer {
+fn answer_of_run(tool: &ListedTool, steps: &[RunStep], answer: &Received<RunResponse>) -> Answer {
     let (Ok(run), false) = (answer.read(), answer.data.get("steps").is_none()) else {
         return match answer.accepted() {
             Err(error) => Answer::refused(tool, &error),

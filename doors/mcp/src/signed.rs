@@ -110,7 +110,7 @@ pub(crate) struct Claims {
 }
 
 /// A token whose signature is not verified yet.
-pub(crate) struct Signed<'t> {
+pub(crate) struct SignedToken<'t> {
     message: &'t [u8],
     claims: Vec<u8>,
     signature: Vec<u8>,
@@ -118,7 +118,7 @@ pub(crate) struct Signed<'t> {
     kid: Option<String>,
 }
 
-impl<'t> Signed<'t> {
+impl<'t> SignedToken<'t> {
     /// Reads a token.
     ///
     /// # Errors
@@ -169,7 +169,7 @@ impl Keys {
     ///
     /// # Errors
     /// No key fits, the signature is wrong, or claims are missing.
-    pub(crate) fn verify(&self, signed: &Signed<'_>) -> Result<Claims, Rejection> {
+    pub(crate) fn verify(&self, signed: &SignedToken<'_>) -> Result<Claims, Rejection> {
         let (name, verifies) = signed.algorithm;
         let fits = |key: &&Key| key.is_for(name, verifies) && (signed.kid.is_none() || key.kid == signed.kid);
         let mut fitting = self.0.iter().filter(fits);
@@ -324,7 +324,7 @@ mod tests {
     fn judged(keys: &[Value], token: &str) -> Result<Claims, Rejection> {
         let keys =
             Keys::read(json!({"keys": keys}).to_string().as_bytes()).map_err(|_| Rejection::UnknownKey)?;
-        let claims = keys.verify(&Signed::read(token)?)?;
+        let claims = keys.verify(&SignedToken::read(token)?)?;
         claims.check(ISSUER, AUDIENCE, NOW)?;
         Ok(claims)
     }

@@ -7,7 +7,7 @@ use client::payload::{
     CallOptions, Confirm, InvokeRequest, PlanRequest, RunPlanRequest, RunRequest, RunStep,
 };
 use client::{Call, Client, ClientError, Patience, Received, Step, topic};
-use door::{Answer, Door, NotBegun, Registered, own_id};
+use door::{Answer, Door, ListedTool, StartError, own_id};
 use ovos_toolbox_wire::{Effect, FailureKind, Object, Severity};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -82,9 +82,9 @@ fn read<T: DeserializeOwned>(value: Value) -> Result<T, serde_json::Error> {
 ///
 /// # Errors
 /// Why it is not done, as `Kind: message`: there is no such tool, it cannot be scheduled, or it has no plan.
-pub(crate) async fn check(door: &Arc<Door>, client: &Client, work: &Work) -> Result<Registered, String> {
+pub(crate) async fn check(door: &Arc<Door>, client: &Client, work: &Work) -> Result<ListedTool, String> {
     let listing = door.refreshed().await;
-    let mut strongest: Option<&Registered> = None;
+    let mut strongest: Option<&ListedTool> = None;
     for (name, toolbox_id) in work.names() {
         let mut tools = listing.callable().filter(|tool| {
             (tool.name == name || tool.exported == name) && toolbox_id.is_none_or(|id| id == tool.toolbox_id)
@@ -107,7 +107,7 @@ pub(crate) async fn check(door: &Arc<Door>, client: &Client, work: &Work) -> Res
                 FailureKind::PermissionError
             ));
         }
-        let rank = |tool: &Registered| match tool.effect {
+        let rank = |tool: &ListedTool| match tool.effect {
             Effect::Read => 0,
             Effect::Write => 1,
             Effect::Safe => 2,
@@ -236,7 +236,7 @@ pub(crate) async fn carry(
 async fn made(
     door: &Arc<Door>,
     client: &Client,
-    tool: &Registered,
+    tool: &ListedTool,
     mut call: InvokeRequest,
     end: &CancellationToken,
 ) -> (End, Option<Confirm>) {
@@ -258,13 +258,13 @@ async fn made(
         Err(end) => return (end, None),
     };
     let report = Answer::of(tool, &answer);
-    (done(report.failed, &report.text), door::confirm(&answer))
+    (done(report.failed, &report.text), door::confirmation_of(&answer))
 }
 
 async fn ran(
     door: &Arc<Door>,
     client: &Client,
-    tool: &Registered,
+    tool: &ListedTool,
     steps: Vec<RunStep>,
     end: &CancellationToken,
 ) -> (End, Option<Confirm>) {
@@ -306,7 +306,7 @@ fn done(failed: bool, text: &str) -> End {
 
 async fn answer<A>(
     door: &Arc<Door>,
-    tool: &Registered,
+    tool: &ListedTool,
     call_id: &str,
     send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
     end: &CancellationToken,
@@ -314,8 +314,8 @@ async fn answer<A>(
     let turn = door.arrivals().turn();
     let mut carried = match door.carry(&turn, tool, call_id, send).await {
         Ok(carried) => carried,
-        Err(NotBegun::Stopped) => return Err(End::NotRun("it was stopped before it began".to_owned())),
-        Err(NotBegun::Client(error)) => return Err(End::NotRun(error.to_string())),
+        Err(StartError::Stopped) => return Err(End::NotRun("it was stopped before it began".to_owned())),
+        Err(StartError::Client(error)) => return Err(End::NotRun(error.to_string())),
     };
     let mut is_cancelled = false;
     loop {

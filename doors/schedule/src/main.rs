@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use door::program::{self, Joined, Options, ProgramError, block_on, failed};
+use door::program::{self, DoorConnection, Options, ProgramError, block_on, failed};
 use tokio::time::timeout;
 
 use crate::serve::Scheduler;
@@ -82,10 +82,10 @@ fn main() -> ExitCode {
 
 async fn run(arguments: &Arguments) -> Result<(), DoorError> {
     let config = arguments.options.load()?;
-    let Some(joined) = Joined::connect(&config, SOURCE).await? else {
+    let Some(connection) = DoorConnection::connect(&config, SOURCE).await? else {
         return Ok(());
     };
-    let door = joined.door("schedule", &config.doors.schedule.toolset, &[]);
+    let door = connection.door("schedule", &config.doors.schedule.toolset, &[]);
     let fastest = if config.service.operator_tools {
         FASTEST_OF_OPERATOR
     } else {
@@ -101,11 +101,11 @@ async fn run(arguments: &Arguments) -> Result<(), DoorError> {
     });
     tracing::info!("waiting for ovos.tools.schedule");
     scheduler.serve().await;
-    joined.shutdown.cancel();
+    connection.shutdown.cancel();
     door.tasks.close();
     if timeout(END_WAIT, door.tasks.wait()).await.is_err() {
         tracing::warn!("not every call ended within {END_WAIT:?}");
     }
-    joined.close().await;
+    connection.close().await;
     Ok(())
 }

@@ -4,7 +4,7 @@ use chrono::TimeZone;
 use ovos_toolbox_wire::Object;
 use serde::{Deserialize, Serialize};
 
-use crate::timing::{LATE, Millis, When};
+use crate::timing::{LATE, Millis, Timing};
 
 /// How many times that have passed are looked at; of those that follow none is sent late.
 const MOST_PASSED: usize = 10_000;
@@ -21,7 +21,7 @@ pub(crate) struct ScheduledMessage {
 /// For which times a message is sent at `now`: for each that has just come, and for the last one that has passed unseen.
 /// `next_ms` becomes the next time.
 pub(crate) fn owed<Z: TimeZone>(
-    when: &When,
+    when: &Timing,
     next_ms: &mut Option<Millis>,
     now: Millis,
     zone: &Z,

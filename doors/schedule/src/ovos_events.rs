@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::message::ScheduledMessage;
 use crate::table::{Schedule, What};
-use crate::timing::{FASTEST_OF_OPERATOR, Millis, When, millis};
+use crate::timing::{FASTEST_OF_OPERATOR, Millis, Timing, millis};
 
 /// Asks for a message at a time.
 pub(crate) const ADD: &str = "mycroft.scheduler.schedule_event";
@@ -72,16 +72,16 @@ pub(crate) fn read(
     if TOOLS.iter().any(|tools| event.starts_with(tools)) {
         return Err("tools are called later by ovos.tools.schedule".to_owned());
     }
-    let farthest = When::farthest(now);
+    let farthest = Timing::farthest(now);
     let first_ms = data.get("time").and_then(millis).filter(|time| *time <= farthest);
     let first_ms = first_ms.ok_or("time: expected seconds since 1970, within ten years")?;
     let when = match data.get("repeat") {
-        None | Some(Value::Null | Value::Bool(false)) => When::At { at_ms: first_ms },
-        Some(repeat) if repeat.as_f64() == Some(0.0) => When::At { at_ms: first_ms },
+        None | Some(Value::Null | Value::Bool(false)) => Timing::At { at_ms: first_ms },
+        Some(repeat) if repeat.as_f64() == Some(0.0) => Timing::At { at_ms: first_ms },
         Some(repeat) => {
             let every_ms = millis(repeat).filter(|every| *every >= FASTEST_OF_OPERATOR && *every <= farthest);
             let every_ms = every_ms.ok_or("repeat: expected seconds from 1 on")?;
-            When::Every {
+            Timing::Every {
                 every_ms,
                 from_ms: first_ms - every_ms,
             }
@@ -146,7 +146,7 @@ fn bounded<'a>(key: &str, part: &'a Object) -> Result<&'a Object, String> {
 /// The message that is sent for a time.
 pub(crate) fn message(schedule: &Schedule, message: &ScheduledMessage, texts: [&str; 2]) -> (Object, Object) {
     let [due, fired] = texts;
-    let is_once = matches!(schedule.when, When::At { .. });
+    let is_once = matches!(schedule.when, Timing::At { .. });
     let mut context = message.context.clone();
     let marked = json!({
         "id": message.event, "skill_id": skill_of(&message.event), "due": due, "fired": fired,
@@ -160,7 +160,7 @@ pub(crate) fn message(schedule: &Schedule, message: &ScheduledMessage, texts: [&
 pub(crate) fn entry(schedule: &Schedule, message: &ScheduledMessage) -> Value {
     let seconds = |millis: Millis| std::time::Duration::from_millis(millis.unsigned_abs()).as_secs_f64();
     let every = match schedule.when {
-        When::Every { every_ms, .. } => Some(seconds(every_ms)),
+        Timing::Every { every_ms, .. } => Some(seconds(every_ms)),
         _ => None,
     };
     let next = schedule.next_ms.map_or(0.0, seconds);

@@ -21,7 +21,7 @@ use crate::ovos_scheduler::OvosScheduler;
 use crate::store::{Store, Unreadable};
 use crate::table::{DueWork, Schedule, Table, What};
 use crate::timetable::Timetable;
-use crate::timing::{Millis, When};
+use crate::timing::{Millis, Timing};
 
 /// Asks for a schedule.
 const ADD: &str = "ovos.tools.schedule";
@@ -330,7 +330,7 @@ impl Scheduler {
         client: &Client,
     ) -> Result<Value, String> {
         let data = request.data();
-        let when = When::read(data, now(), self.fastest).map_err(|why| value_error(&why))?;
+        let when = Timing::read(data, now(), self.fastest).map_err(|why| value_error(&why))?;
         let object = |key: &str| data.get(key).and_then(Value::as_object).cloned();
         let what = match (object("call"), object("run")) {
             (Some(call), None) => What::Call(call),

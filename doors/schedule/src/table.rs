@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::message::{ScheduledMessage, owed};
-use crate::timing::{LATE, Millis, When};
+use crate::timing::{LATE, Millis, Timing};
 
 /// How many schedules one asker may have, and all of them together.
 pub(crate) const MOST_OF_ONE: usize = 20;
@@ -39,7 +39,7 @@ pub(crate) struct Schedule {
     /// What people call it; may be empty.
     #[serde(default)]
     pub(crate) title: String,
-    pub(crate) when: When,
+    pub(crate) when: Timing,
     pub(crate) what: What,
     /// Whether it only reads. A stop suspends all others.
     pub(crate) reads: bool,
@@ -119,7 +119,7 @@ impl Table {
         zone: &Z,
     ) -> Result<(), TableFull> {
         self.room_for(&schedule)?;
-        let is_on_event = matches!(schedule.when, When::Event { .. });
+        let is_on_event = matches!(schedule.when, Timing::Event { .. });
         // At the very time is not too late.
         schedule.next_ms = schedule.when.next(now - 1, zone);
         if schedule.next_ms.is_none() && !is_on_event {
@@ -253,7 +253,7 @@ impl Table {
     pub(crate) fn event(&mut self, toolbox_id: &str, kind: &str, now: Millis) -> Vec<DueWork> {
         let mut due_work = Vec::new();
         for schedule in self.schedules.values_mut() {
-            let When::Event {
+            let Timing::Event {
                 kind: wanted,
                 toolbox_id: of,
                 apart_ms,
@@ -319,7 +319,7 @@ impl Table {
             let is_meant = schedule_id.is_none_or(|wanted| wanted == schedule.schedule_id);
             if is_meant && schedule.suspended.take().is_some() {
                 // What was due meanwhile is not caught up.
-                if !matches!(schedule.when, When::At { .. }) {
+                if !matches!(schedule.when, Timing::At { .. }) {
                     schedule.next_ms = schedule.when.next(now, zone);
                 }
                 count += 1;
@@ -340,7 +340,7 @@ impl Table {
     fn forget(&mut self) {
         self.schedules.retain(|_, schedule| {
             let is_over = schedule.times == Some(0)
-                || (schedule.next_ms.is_none() && !matches!(schedule.when, When::Event { .. }));
+                || (schedule.next_ms.is_none() && !matches!(schedule.when, Timing::Event { .. }));
             schedule.firing_ms.is_some() || !is_over
         });
     }

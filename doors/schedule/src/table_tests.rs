@@ -16,7 +16,7 @@ fn schedule(id: &str, when: Value, reads: bool) -> Schedule {
     Schedule {
         schedule_id: id.to_owned(),
         title: String::new(),
-        when: When::read(&data, BEGIN, FASTEST).expect("a time"),
+        when: Timing::read(&data, BEGIN, FASTEST).expect("a time"),
         what: What::Call(Object::new()),
         reads,
         asker: "bus".to_owned(),
@@ -158,7 +158,7 @@ fn in_a_year_of_trouble_nothing_fires_twice_late_or_while_it_is_suspended() {
             }
             // Nothing is put off for longer than its own interval.
             for schedule in table.all() {
-                if let (When::Every { every_ms, .. }, Some(next)) = (&schedule.when, schedule.next_ms) {
+                if let (Timing::Every { every_ms, .. }, Some(next)) = (&schedule.when, schedule.next_ms) {
                     assert!(
                         next - now <= *every_ms,
                         "{seed}: {} is put off",

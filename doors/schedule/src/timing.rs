@@ -1,4 +1,4 @@
-//! When a schedule is due. Pure: the time and the zone are arguments. Read [`When`].
+//! When a schedule is due. Pure: the time and the zone are arguments. Read [`Timing`].
 
 use chrono::{DateTime, TimeZone};
 use croner::Cron;
@@ -29,7 +29,7 @@ const KEYS: &str = "`at` (RFC 3339, or seconds since 1970), `in_seconds`, `every
 /// When a schedule is due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum When {
+pub(crate) enum Timing {
     /// Once.
     At { at_ms: Millis },
     /// Again and again, counted from a time.
@@ -44,7 +44,7 @@ pub(crate) enum When {
     },
 }
 
-impl When {
+impl Timing {
     /// The farthest time that is accepted.
     pub(crate) fn farthest(now: Millis) -> Millis {
         now.saturating_add(FARTHEST)
@@ -164,11 +164,11 @@ fn parsed(pattern: &str) -> Result<Cron, String> {
     parser.parse(pattern).map_err(|error| error.to_string())
 }
 
-fn once(at_ms: Millis, now: Millis) -> Result<When, String> {
+fn once(at_ms: Millis, now: Millis) -> Result<Timing, String> {
     if at_ms < now || at_ms.saturating_sub(now) > FARTHEST {
         return Err("expected a time that is not past, within ten years".to_owned());
     }
-    Ok(When::At { at_ms })
+    Ok(Timing::At { at_ms })
 }
 
 fn instant(value: &Value) -> Option<Millis> {
@@ -194,11 +194,11 @@ mod tests {
 
     const NOW: Millis = 1_700_000_000_000;
 
-    fn read(data: Value) -> Result<When, String> {
+    fn read(data: Value) -> Result<Timing, String> {
         let Value::Object(data) = data else {
             panic!("{data}")
         };
-        When::read(&data, NOW, FASTEST)
+        Timing::read(&data, NOW, FASTEST)
     }
 
     #[test]

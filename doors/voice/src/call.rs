@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use client::payload::{CallOptions, InvokeRequest};
 use client::{Client, Step};
-use door::{Answer, Door, LongCall, Registered, Turn};
+use door::{Answer, Door, ListedTool, LongCall, Turn};
 use ovos_toolbox_wire::{Effect, Object};
 use sha2::{Digest as _, Sha256};
 
@@ -19,7 +19,7 @@ pub(crate) async fn call(
     door: Arc<Door>,
     client: Client,
     turn: Turn,
-    tool: Arc<Registered>,
+    tool: Arc<ListedTool>,
     args: Object,
     long: Arc<LongCall<Outcome>>,
 ) -> Outcome {
@@ -32,7 +32,7 @@ async fn carried(
     door: &Door,
     client: &Client,
     turn: &Turn,
-    tool: &Registered,
+    tool: &ListedTool,
     args: Object,
     long: &LongCall<Outcome>,
 ) -> Outcome {
@@ -129,7 +129,7 @@ mod tests {
             &[],
             CancellationToken::new(),
         );
-        let tool = Registered {
+        let tool = ListedTool {
             exported: "wave".to_owned(),
             toolbox_id: "arm".to_owned(),
             name: "wave".to_owned(),

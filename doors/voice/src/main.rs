@@ -34,7 +34,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use client::topic;
 use config::speech_service;
-use door::program::{self, Joined, Options, ProgramError, block_on, failed};
+use door::program::{self, DoorConnection, Options, ProgramError, block_on, failed};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -144,32 +144,32 @@ async fn run(arguments: Arguments) -> Result<(), DoorError> {
     });
     let trust = socket::trust().map_err(std::io::Error::other);
     let trust = trust.map_err(ProgramError::machine("prepare TLS"))?;
-    let Some(joined) = Joined::connect(&config, SOURCE).await? else {
+    let Some(connection) = DoorConnection::connect(&config, SOURCE).await? else {
         return Ok(());
     };
-    let door = joined.door("voice", &keys.toolset, &[]);
+    let door = connection.door("voice", &keys.toolset, &[]);
     door.refreshed().await;
     door.tasks.spawn({
         let door = Arc::clone(&door);
         async move { door.follow().await }
     });
     let bridge = Bridge::new(Arc::clone(&door), keys, trust, config.service.state_dir.clone());
-    let joins = joined.client.serve(JOIN);
+    let joins = connection.client.serve(JOIN);
     door.tasks.spawn(Arc::clone(&bridge).answer_joins(joins));
     let served = match wanted {
         None => {
             tracing::info!("waiting for ovos.tools.voice.join");
-            joined.shutdown.cancelled().await;
+            connection.shutdown.cancelled().await;
             Ok(())
         }
-        Some((service, target)) => talk(&bridge, service, target, &joined.shutdown).await,
+        Some((service, target)) => talk(&bridge, service, target, &connection.shutdown).await,
     };
-    joined.shutdown.cancel();
+    connection.shutdown.cancel();
     door.tasks.close();
     if timeout(END_WAIT, door.tasks.wait()).await.is_err() {
         tracing::warn!("not every conversation ended within {END_WAIT:?}");
     }
-    joined.close().await;
+    connection.close().await;
     served
 }
 

@@ -2,7 +2,7 @@
 
 use client::Received;
 use client::payload::{InvokeResponse, failure_key};
-use door::{Answer, LongCall, Registered, shorten};
+use door::{Answer, ListedTool, LongCall, shorten};
 use ovos_toolbox_wire::FailureKind;
 use serde_json::{Value, json};
 
@@ -37,9 +37,9 @@ impl Outcome {
     }
 
     /// Converts the service's answer to a call.
-    pub(crate) fn of(tool: &Registered, answer: &Received<InvokeResponse>) -> Self {
-        if let Some(confirm) = door::confirm(answer) {
-            return Self::refused(&door::waits(tool, &confirm, "no voice can"));
+    pub(crate) fn of(tool: &ListedTool, answer: &Received<InvokeResponse>) -> Self {
+        if let Some(confirm) = door::confirmation_of(answer) {
+            return Self::refused(&door::approval_required(tool, &confirm, "no voice can"));
         }
         match answer.accepted() {
             Ok(()) => {

@@ -151,18 +151,19 @@ fn look_at_host(found: &mut Findings, folder: &Folder, identity: &Identity, host
         Err(why) => return found.bad(&why),
     };
     let socket = endpoint.trim_start_matches("tls/").to_owned();
-    let socket = socket.as_str();
-    if let Err(why) = reach(socket) {
-        return found.bad(&why);
-    }
-    found.good(&format!("something listens on {socket}"));
     let line = Line::new(folder.clone(), identity.clone(), host.to_owned(), endpoint);
+    // The port is tried alone only where the session fails: the host logs a connection without a handshake as a broken one.
     if let Err(why) = line.open() {
+        if let Err(why) = reach(&socket) {
+            return found.bad(&why);
+        }
+        found.good(&format!("something listens on {socket}"));
         return found.bad(&format!(
             "{why}\n       the two machines do not accept each other: both certificates have to be of one fabric and valid by the \
              clock of the other machine, and {socket} has to be a host (`ovos-tools fabric status` on both sides shows them)"
         ));
     }
+    found.good(&format!("something listens on {socket}"));
     found.good("the certificates of both sides are accepted");
     let asked = Instant::now();
     let answer = line.answer::<Hello>(Right::Read, PATIENCE, &Ask::Hello(Versions::own()));

@@ -17,11 +17,11 @@ pub(crate) const NEWEST: u32 = 1;
 /// The oldest.
 pub(crate) const OLDEST: u32 = 1;
 
-/// How long a lease lasts, and how often it is renewed.
+/// How long a lease lasts after the beat that renewed it, in milliseconds.
 pub(crate) const LEASE_MS: u64 = 500;
-/// How often a mount asks for a sign of life, which renews its lease.
+/// How often a mount sends a beat, which asks for a sign of life and renews its lease, in milliseconds.
 pub(crate) const BEAT_MS: u64 = 100;
-/// How old a start may be when the host takes it.
+/// How old a start may be when the host takes it, in milliseconds.
 pub(crate) const START_AGE_MS: u64 = 250;
 
 /// What a query is allowed to ask for.
@@ -90,7 +90,7 @@ pub(crate) enum Ask {
         tool: String,
         args: Raw<Object>,
     },
-    /// Starts an action; answered by [`RunWord`]s, the last of which is its end.
+    /// Starts an action; answered by [`RunUpdate`]s, the last of which is its end.
     Start(Box<StartAsk>),
     /// The result of a call; answered by `Option<Conclusion>`.
     Conclude {
@@ -110,7 +110,7 @@ pub(crate) enum Ask {
         toolbox: String,
         subsystems: Vec<String>,
     },
-    /// An emergency stop, repeated with the same `id` until it is answered by [`StopDone`].
+    /// An emergency stop, repeated with the same `id` until it is answered by [`StopAnswer`].
     Stop {
         toolbox: String,
         id: String,
@@ -119,12 +119,12 @@ pub(crate) enum Ask {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mirrors: Option<String>,
     },
-    /// Lifts the stop `stop_id`, the newest that the asker knows; answered by [`ResumeDone`], also where nothing is stopped.
+    /// Lifts the stop `stop_id`, the newest that the asker knows; answered by [`ResumeAnswer`], also where nothing is stopped.
     Resume {
         toolbox: String,
         stop_id: Option<String>,
     },
-    /// Lifts a stop wherever it holds on the host; answered by [`ResumeDone`].
+    /// Lifts a stop wherever it holds on the host; answered by [`ResumeAnswer`].
     ResumeAll { stop_id: String },
     /// The mount ends: its lease is over; answered by `null`.
     Leave { toolbox: String, mount: String },
@@ -253,15 +253,16 @@ pub(crate) struct Pulse {
     pub(crate) stop: Option<StopView>,
     /// Whether the asker holds the lease.
     pub(crate) held: bool,
-    /// It does not yet, and nothing keeps it from that: the next beat gets it, or the one after the end of another mount of its machine.
+    /// Whether the asker, which does not hold the lease, gets it soon: with its next beat or, where another mount of its machine holds
+    /// it, with the first beat after that mount has ended.
     #[serde(default)]
     pub(crate) lease_comes: bool,
-    /// Who does.
+    /// The machine that holds the lease; missing if none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commander: Option<String>,
-    /// `ready`, or why not.
+    /// The state of the toolbox: `ready`, or why it takes no calls.
     pub(crate) state: String,
-    /// Changes with the list of tools.
+    /// A number that is another one after each change of the list of tools.
     pub(crate) tools: u64,
     /// The number of the last event.
     pub(crate) last: u64,
@@ -289,7 +290,7 @@ pub(crate) struct StartAsk {
 /// What a host says of a run.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum RunWord {
+pub(crate) enum RunUpdate {
     Progress(Progress),
     Ended {
         end: RunEnd,
@@ -300,7 +301,7 @@ pub(crate) enum RunWord {
 
 /// The answer to a stop: the toolbox is latched in every case.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct StopDone {
+pub(crate) struct StopAnswer {
     /// The stop that holds the toolbox.
     pub(crate) stop_id: String,
     /// The host's clock once it was stopped: what it said of stops before is out of date.
@@ -314,7 +315,7 @@ pub(crate) struct StopDone {
 
 /// The answer to a resume.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct ResumeDone {
+pub(crate) struct ResumeAnswer {
     /// The host's clock after the stop was lifted: what it said of stops before is out of date.
     pub(crate) clock: u64,
     /// Its count of emergency stops of the toolbox then; missing after a resume of the whole host.

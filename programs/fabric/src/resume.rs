@@ -5,7 +5,7 @@ use std::time::Duration;
 use protocol::Answer;
 
 use crate::folder::Folder;
-use crate::messages::{Ask, ResumeDone, Right};
+use crate::messages::{Ask, ResumeAnswer, Right};
 use crate::mount::line::Line;
 use crate::mount::shared::failure_of;
 use crate::session::endpoint;
@@ -29,7 +29,7 @@ pub(crate) fn resume_all(
     let ask = Ask::ResumeAll {
         stop_id: stop_id.clone(),
     };
-    let answer = line.answer::<ResumeDone>(Right::Resume, PATIENCE, &ask);
+    let answer = line.answer::<ResumeAnswer>(Right::Resume, PATIENCE, &ask);
     line.close();
     match answer {
         Some(Answer::Ok(_)) => Ok(format!(

@@ -46,7 +46,7 @@ pub(crate) fn endpoint(written: &str) -> Result<String, String> {
         Some(("tls", address)) => address,
         Some((other, _)) => {
             return Err(format!(
-                "{written:?}: the fabric speaks TLS only, not {other}; write tls/HOST:{PORT}"
+                "{written:?} is an address of the protocol {other}, expected tls, the only one of the fabric: write tls/HOST:{PORT}"
             ));
         }
     };

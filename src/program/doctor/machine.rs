@@ -16,7 +16,7 @@ use cli::{CliError, count};
 use host::{Confine, FailedFile, Inspection, inspect, section_of, why_unconfined};
 use host::{PythonConfig, python::Interpreter};
 
-/// Libraries that a plugin may lack, and the Debian packages that have them.
+/// Libraries that a plugin may lack, by the beginning of their names, and the Debian packages that have them.
 const LIBRARIES: [(&str, &str); 1] = [(
     "libgst",
     "sudo apt install gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad \
@@ -127,10 +127,33 @@ pub(super) fn tried(inspection: &Inspection) -> Finding {
 
 /// How to fix the error of a plugin file.
 pub(super) fn mend_of(error: &str, path: &Path) -> String {
-    let library = LIBRARIES.iter().find(|(library, _)| error.contains(library));
-    match library {
+    let known = match LoadProblem::of(error) {
+        LoadProblem::MissingLibrary(name) => LIBRARIES.iter().find(|(library, _)| name.starts_with(library)),
+        LoadProblem::Other => None,
+    };
+    match known {
         Some((_, mend)) => (*mend).to_owned(),
         None => format!("`ovos-tools check {}` shows more", path.display()),
+    }
+}
+
+/// What keeps a plugin file from being loaded, as far as its remedy depends on it.
+#[derive(Debug, PartialEq, Eq)]
+enum LoadProblem<'a> {
+    /// The library that it needs and that is not installed, such as `libgstreamer-1.0.so.0`.
+    MissingLibrary(&'a str),
+    Other,
+}
+
+impl<'a> LoadProblem<'a> {
+    /// Reads the kind from the error. The dynamic linker has no code for it, only this sentence after the library's name (glibc,
+    /// `elf/dl-load.c`); it is not translated, because the process that loads the file sets no locale.
+    fn of(error: &'a str) -> Self {
+        let before = error
+            .split_once(": cannot open shared object file")
+            .map(|(before, _)| before);
+        let name = before.and_then(|before| before.split_whitespace().next_back());
+        name.map_or(Self::Other, Self::MissingLibrary)
     }
 }
 
@@ -486,5 +509,35 @@ pub(super) fn runtime_dir() -> Finding {
             "XDG_RUNTIME_DIR is not set: `approve`, `deny` and a stop without the bus do not work",
             "log in as the service's user, or set XDG_RUNTIME_DIR to a folder of that user's",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_library_is_told_from_a_file_that_is_called_like_it() {
+        for (error, expected) in [
+            (
+                "load /p/gstreamer.so: libgstreamer-1.0.so.0: cannot open shared object file: No such file or directory",
+                LoadProblem::MissingLibrary("libgstreamer-1.0.so.0"),
+            ),
+            (
+                "/p/libgstreamer_toolbox.so: required functions are null: start",
+                LoadProblem::Other,
+            ),
+            ("", LoadProblem::Other),
+        ] {
+            assert_eq!(LoadProblem::of(error), expected, "{error}");
+        }
+        let mend = |error| mend_of(error, Path::new("/p/x.so"));
+        assert!(mend("libgstreamer-1.0.so.0: cannot open shared object file").contains("apt install"));
+        for error in [
+            "libgstreamer_toolbox.so is broken",
+            "libm.so.6: cannot open shared object file",
+        ] {
+            assert!(mend(error).contains("ovos-tools check"), "{error}");
+        }
     }
 }

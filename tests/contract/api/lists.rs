@@ -45,7 +45,7 @@ fn every_tool_is_listed_and_can_be_called_by_each_of_its_names() {
             tool["toolbox_id"].as_str().unwrap(),
             tool["name"].as_str().unwrap(),
         );
-        let portable = ovos_tools::export::portable_name(toolbox_id, name);
+        let portable = ovos_tools::names::portable_name(toolbox_id, name);
         let exported = tool["meta"]["exported"].as_str().unwrap().to_owned();
         for alias in [format!("{toolbox_id}__{name}"), portable, exported] {
             let found = client.ask("ovos.tools.get", json!({ "name": alias }));

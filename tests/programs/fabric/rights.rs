@@ -303,7 +303,7 @@ fn what_is_wrong_between_two_machines_is_said() {
     let free = crate::support::process::free_port();
     for (address, expected) in [
         (format!("127.0.0.1:{free}"), "nothing listens on"),
-        ("tcp/127.0.0.1:1".to_owned(), "speaks TLS only"),
+        ("tcp/127.0.0.1:1".to_owned(), "protocol tcp, expected tls"),
         (
             "no-such-machine.invalid".to_owned(),
             "is not known on this network",

@@ -7,7 +7,7 @@ use ovos_toolbox_wire::Object;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::connection::Client;
+use super::connection::{Client, write_data};
 use crate::error::ClientError;
 use crate::requests::{self, Request, Requests};
 use crate::routes::IDENT;
@@ -27,8 +27,9 @@ impl Client {
     /// # Errors
     /// [`ClientError::NotSent`], [`ClientError::TooLarge`], [`ClientError::Unwritable`]: nothing was sent.
     pub fn answer(&self, request: &Request, answer: &impl Serialize) -> Result<(), ClientError> {
-        let text = self.write_reply(request, &format!("{}.response", request.topic()), answer)?;
-        self.deliver(text)
+        let topic = format!("{}.response", request.topic());
+        let text = self.write_reply(request, &topic, answer)?;
+        self.deliver(&topic, text)
     }
 
     /// Sends a message with exactly this context, such as that of an earlier request by another client: nothing in it is replaced by
@@ -39,7 +40,7 @@ impl Client {
     pub fn publish(&self, topic: &str, data: Object, context: Object) -> Result<(), ClientError> {
         let mut message = Message::new(topic, data);
         message.context = context;
-        self.deliver(message.to_text())
+        self.deliver(topic, message.to_text())
     }
 
     /// Whether this client itself has sent a request: the bus sends each message to its sender, too.
@@ -49,7 +50,7 @@ impl Client {
         ident.is_some_and(|ident| ident.starts_with(&self.0.ident))
     }
 
-    fn deliver(&self, text: String) -> Result<(), ClientError> {
+    fn deliver(&self, topic: &str, text: String) -> Result<(), ClientError> {
         let bus = self.0.bus.clone();
         let mut sending = Box::pin(async move { bus.answer(text).await });
         // If there is room, the message is queued at once, so that it is not lost when the client closes right after this.
@@ -62,7 +63,7 @@ impl Client {
         };
         sent.map_err(|error| match error {
             AnswerError::TooBig { size, limit } => ClientError::TooLarge {
-                topic: "an answer",
+                topic: topic.to_owned(),
                 size,
                 limit,
             },
@@ -96,15 +97,7 @@ impl Client {
         topic: &str,
         data: &impl Serialize,
     ) -> Result<String, ClientError> {
-        let unwritable = |cause| ClientError::Unwritable {
-            topic: "an answer",
-            cause,
-        };
-        match serde_json::to_value(data).map_err(unwritable)? {
-            Value::Object(data) => Ok(request.reply(topic, data, &self.0.source).to_text()),
-            _ => Err(unwritable(serde::ser::Error::custom(
-                "the answer is not an object",
-            ))),
-        }
+        let data = write_data(topic, data)?;
+        Ok(request.reply(topic, data, &self.0.source).to_text())
     }
 }

@@ -259,14 +259,7 @@ impl Client {
     /// Sends a request, and returns the route of its answer and progress.
     pub(crate) fn send<Q: Serialize>(&self, topic: &'static str, request: &Q) -> Result<Route, ClientError> {
         let inner = &self.0;
-        let data = match serde_json::to_value(request) {
-            Ok(Value::Object(data)) => data,
-            Ok(_) => {
-                let cause = serde::ser::Error::custom("the request is not an object");
-                return Err(ClientError::Unwritable { topic, cause });
-            }
-            Err(cause) => return Err(ClientError::Unwritable { topic, cause }),
-        };
+        let data = write_data(topic, request)?;
         let number = inner.asked.fetch_add(1, Ordering::Relaxed);
         let ident = format!("{}/{number}", inner.ident);
         let mut message = Message::new(topic, data);
@@ -278,7 +271,7 @@ impl Client {
         let text = message.to_text();
         if text.len() > LARGEST {
             return Err(ClientError::TooLarge {
-                topic,
+                topic: topic.to_owned(),
                 size: text.len(),
                 limit: LARGEST,
             });
@@ -316,4 +309,19 @@ impl Client {
 /// The end of a wait that begins now.
 pub(crate) fn deadline(wait: Duration) -> Instant {
     Instant::now() + wait.min(FOREVER)
+}
+
+/// Returns the data of a message.
+///
+/// # Errors
+/// [`ClientError::Unwritable`]: it is not a JSON object.
+pub(super) fn write_data(topic: &str, data: &impl Serialize) -> Result<Object, ClientError> {
+    let unwritable = |cause| ClientError::Unwritable {
+        topic: topic.to_owned(),
+        cause,
+    };
+    match serde_json::to_value(data).map_err(unwritable)? {
+        Value::Object(data) => Ok(data),
+        _ => Err(unwritable(serde::ser::Error::custom("it is not an object"))),
+    }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::everyday::{self, Meaning};
 use super::requests::{self, precise};
 use super::words::{Word, words};
-use crate::Registered;
+use crate::ListedTool;
 use ovos_toolbox_wire::Effect;
 
 /// How fast more of the same word stops to count, and how much the length of a text counts: the usual values.
@@ -53,14 +53,14 @@ pub(super) struct Index {
 
 /// The words of a tool.
 struct Text {
-    tool: Arc<Registered>,
+    tool: Arc<ListedTool>,
     weights: HashMap<String, f64>,
     length: f64,
 }
 
 impl Index {
     /// Reads the texts of these tools.
-    pub(super) fn new(tools: &[Arc<Registered>]) -> Self {
+    pub(super) fn new(tools: &[Arc<ListedTool>]) -> Self {
         let tools: Vec<Text> = tools.iter().map(Text::new).collect();
         let mut frequency = HashMap::new();
         for stem in tools.iter().flat_map(|text| text.weights.keys()) {
@@ -76,7 +76,7 @@ impl Index {
     }
 
     /// Returns the tools that fit a request, the best first.
-    pub(super) fn ranked(&self, request: &str) -> Vec<&Arc<Registered>> {
+    pub(super) fn ranked(&self, request: &str) -> Vec<&Arc<ListedTool>> {
         let request_words = words(&request[..request.floor_char_boundary(LONGEST)]);
         let meanings = everyday::meanings(&request_words, |stem| self.frequency.contains_key(stem));
         if meanings.is_empty() {
@@ -85,7 +85,7 @@ impl Index {
         let asks = request_words.first().is_some_and(is_question) || request.trim_end().ends_with('?');
         let named: HashSet<&str> = meanings.iter().flat_map(Meaning::single).collect();
         let is_named = |id: &str| words(id).iter().all(|word| named.contains(word.stem.as_str()));
-        let mut ranked: Vec<(f64, &Arc<Registered>)> = self
+        let mut ranked: Vec<(f64, &Arc<ListedTool>)> = self
             .tools
             .iter()
             .map(|text| {
@@ -134,7 +134,7 @@ impl Index {
 }
 
 impl Text {
-    fn new(tool: &Arc<Registered>) -> Self {
+    fn new(tool: &Arc<ListedTool>) -> Self {
         let mut text = Self {
             tool: Arc::clone(tool),
             weights: HashMap::new(),

@@ -3,7 +3,6 @@
 //! Executing a file loads its code, so the files are checked as plugin files are. They are not copied, because an
 //! interpreter finds its libraries by its own path. Read [`Executable::find`]. Blocks.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,9 +10,6 @@ use crate::artifact::fingerprint::{Fingerprint, sha256_of};
 use executable::check;
 use executable::command::{command_of, is_executable, script_of};
 use section::ProgramConfig;
-
-/// The largest script that is hashed; owner and mode of a larger one are checked.
-const MAX_SCRIPT: u64 = 16 << 20;
 
 /// The files and words that are executed for an entry of the configuration. Two values are equal if a running program
 /// that was started from one need not be replaced by the other.
@@ -25,8 +21,7 @@ pub(crate) struct Executable {
     command: PathBuf,
     /// The command, and the script if the command is an interpreter, each with its fingerprint.
     files: Vec<(PathBuf, Fingerprint)>,
-    /// The value that `allow_sha256` pins: the hash of the last of the files, in lower-case hex. For a script that is
-    /// too large to be hashed, a text that no entry of `allow_sha256` equals.
+    /// The value that `allow_sha256` pins: the hash of the last of the files, in lower-case hex.
     pub(crate) sha256: String,
 }
 
@@ -57,8 +52,7 @@ impl Executable {
             let program = command.display();
             return Err(format!("{program} is not executable: chmod +x '{program}'"));
         }
-        let known_by = files.last().map_or(command.as_path(), |(path, _)| path);
-        let sha256 = hash(known_by, files.len() > 1)?;
+        let sha256 = hash(files.last().map_or(&command, |(path, _)| path))?;
         Ok(Self {
             entry: entry.clone(),
             command,
@@ -81,8 +75,7 @@ impl Executable {
             return Ok(());
         }
         let path = self.shown();
-        let sha256 = hash(path, self.files.len() > 1)?;
-        check::allowed(path, &sha256, allow_sha256).map_err(|error| error.to_string())
+        check::allowed(path, &hash(path)?, allow_sha256).map_err(|error| error.to_string())
     }
 
     /// The file by which people know the program: its script, or else its command.
@@ -126,13 +119,9 @@ fn check_imports(entry: &ProgramConfig) -> Result<(), String> {
     imports.try_for_each(|path| check::imported(path).map_err(|error| error.to_string()))
 }
 
-/// The hash of a file, or a text that says why a script has none.
-fn hash(path: &Path, is_script: bool) -> Result<String, String> {
-    let broken = |error: std::io::Error| format!("{}: {error}", path.display());
-    if is_script && fs::metadata(path).map_err(broken)?.len() > MAX_SCRIPT {
-        return Ok(format!("none: it has more than {} MiB", MAX_SCRIPT >> 20));
-    }
-    sha256_of(path).map_err(broken)
+/// The hash of a file, in lower-case hex.
+fn hash(path: &Path) -> Result<String, String> {
+    sha256_of(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The path of a mounted server's command; `None` for a server with a URL, and for an entry that mounts no server.
@@ -154,28 +143,25 @@ fn server_entry(entry: &ProgramConfig) -> Option<ProgramConfig> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
 
     #[test]
-    fn a_script_is_checked_also_behind_an_option_and_one_too_large_to_be_hashed_is_never_allowed_by_its_hash()
-    {
+    fn a_script_is_checked_also_behind_an_option_and_is_pinned_by_its_hash_whatever_its_size() {
         let folder = tempfile::tempdir().unwrap();
+        let wrong = || vec!["0".repeat(64)];
+        // The hash of 17 MiB of zeros.
+        let of_large = "22427fd5e24f1989afefbda75c8daf74aa02a1d4b2ba47dae755b275d35da5cf".to_owned();
         for (bytes, mode, pins, expected) in [
             (1, 0o644, vec![], None),
-            (1, 0o644, vec!["0".repeat(64)], Some("allow_sha256")),
+            (1, 0o644, wrong(), Some("allow_sha256")),
             (1, 0o666, vec![], Some("others could put code")),
-            (MAX_SCRIPT + 1, 0o644, vec![], None),
-            (
-                MAX_SCRIPT + 1,
-                0o644,
-                vec!["0".repeat(64)],
-                Some("more than 16 MiB"),
-            ),
-            (MAX_SCRIPT + 1, 0o666, vec![], Some("others could put code")),
+            (17 << 20, 0o644, vec![of_large], None),
+            (17 << 20, 0o644, wrong(), Some("allow_sha256")),
         ] {
-            let path = folder.path().join(format!("{bytes}-{mode}-{}", pins.len()));
+            let path = folder.path().join(format!("{bytes}-{mode}-{}", pins.concat()));
             fs::File::create(&path).unwrap().set_len(bytes).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             let script = path.to_str().unwrap();

@@ -17,7 +17,7 @@ use section::ProgramConfig;
 const MAX_REASON: usize = 4096;
 
 /// The result for one toolbox of a program.
-pub(crate) enum Offered {
+pub(crate) enum OfferOutcome {
     /// It was left alone.
     Same(String),
     /// It was opened, or failed to open.
@@ -61,29 +61,29 @@ impl ClaimedFinding {
     }
 
     /// Opens the toolbox if it is new or has changed. Every other case returns without a wait.
-    pub(crate) async fn carry_out(self, manager: &Arc<Shared>, entry: &ProgramConfig) -> Offered {
+    pub(crate) async fn carry_out(self, manager: &Arc<Shared>, entry: &ProgramConfig) -> OfferOutcome {
         let keeps = self.keeps().into_iter().collect();
         let Self { finding, id, claimed } = self;
         match (finding, claimed) {
-            (Err((wrong, reason)), _) => Offered::Broken {
+            (Err((wrong, reason)), _) => OfferOutcome::Broken {
                 keeps,
                 failed: failed(entry, wrong.or(id), &reason),
             },
-            (Ok(_), Err(taken)) => Offered::Broken {
+            (Ok(_), Err(taken)) => OfferOutcome::Broken {
                 keeps,
                 failed: failed(entry, id, &taken),
             },
-            (Ok(Finding::Disabled(_) | Finding::Off(_)), Ok(())) => Offered::Nothing,
+            (Ok(Finding::Disabled(_) | Finding::Off(_)), Ok(())) => OfferOutcome::Nothing,
             (Ok(Finding::Same(candidate)), Ok(())) => {
                 let id = candidate.source.id().to_owned();
                 candidate.stays(manager);
-                Offered::Same(id)
+                OfferOutcome::Same(id)
             }
             (Ok(Finding::New(candidate)), Ok(())) => {
                 let id = candidate.source.id().to_owned();
                 let swapped = swap(manager, *candidate).await;
                 let swapped = swapped.map_err(|wrong| failed(entry, wrong.toolbox_id, &wrong.reason));
-                Offered::Swapped(id, swapped)
+                OfferOutcome::Swapped(id, swapped)
             }
         }
     }

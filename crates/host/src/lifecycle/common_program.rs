@@ -19,7 +19,7 @@ use crate::artifact::fingerprint::Fingerprint;
 use crate::artifact::program::Executable;
 use crate::contract::services::{HostServices, Open};
 use crate::contract::tools::ToolSet;
-use crate::lifecycle::settings::Configured;
+use crate::lifecycle::settings::ToolboxSettings;
 use crate::process::confine::why_unconfined;
 use crate::process::spawner::Program;
 use crate::transport::common_process::CommonProcess;
@@ -95,7 +95,7 @@ impl CommonProgram {
     ///
     /// # Errors
     /// The key of the section that cannot hold, and what to do about it.
-    pub(crate) fn share(&self, id: &str, config: &mut Configured) -> Result<(), String> {
+    pub(crate) fn share(&self, id: &str, config: &mut ToolboxSettings) -> Result<(), String> {
         let toolbox = &mut config.toolbox;
         let asked = toolbox.confine.as_ref();
         let asked = asked.filter(|confine| why_unconfined(confine).is_none());

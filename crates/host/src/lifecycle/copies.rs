@@ -16,7 +16,7 @@ use crate::lifecycle::claims::Owners;
 use crate::lifecycle::code::{Code, Source};
 use crate::lifecycle::common_program::CommonProgram;
 use crate::lifecycle::health::Health;
-use crate::lifecycle::settings::Configured;
+use crate::lifecycle::settings::ToolboxSettings;
 use crate::lifecycle::status::{Live, LiveToolbox, Off, State};
 use crate::process::confine::why_unconfined;
 use crate::transport::hosted::Hosted;
@@ -51,7 +51,7 @@ pub(crate) struct Copies {
 /// The live copy of one toolbox.
 pub(crate) struct Slot {
     pub(crate) source: Source,
-    pub(crate) config: Configured,
+    pub(crate) config: ToolboxSettings,
     pub(crate) instance: Arc<Hosted>,
     pub(crate) tools: Arc<ToolSet>,
     pub(crate) state: State,

@@ -17,7 +17,7 @@ use crate::artifact::greeter::section_of;
 use crate::artifact::stage::Staged;
 use crate::lifecycle::code::{Code, Source};
 use crate::lifecycle::copies::{Copies, Slot};
-use crate::lifecycle::settings::Configured;
+use crate::lifecycle::settings::ToolboxSettings;
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::Off;
 use crate::transport::greeting::{self, Introduction};
@@ -40,7 +40,7 @@ pub(crate) enum Finding {
 /// A toolbox, and the configuration to open it with.
 pub(crate) struct Candidate {
     pub(crate) source: Source,
-    pub(crate) config: Configured,
+    pub(crate) config: ToolboxSettings,
 }
 
 /// Why a file or a program cannot be a toolbox: the id of the toolbox, if it is known, and the reason.

@@ -15,7 +15,7 @@ use crate::contract::tools::ToolSet;
 use crate::lifecycle::code::{Code, Source};
 use crate::lifecycle::content::private_folder;
 use crate::lifecycle::copies::Slot;
-use crate::lifecycle::settings::Configured;
+use crate::lifecycle::settings::ToolboxSettings;
 use crate::lifecycle::shared::{Shared, rest};
 use crate::lifecycle::status::State;
 use crate::process::confine::why_unconfined;
@@ -29,7 +29,7 @@ const FOLDER_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) async fn open(
     manager: &Arc<Shared>,
     source: &Source,
-    config: &Configured,
+    config: &ToolboxSettings,
 ) -> Result<Slot, String> {
     let id = source.id().to_owned();
     let (generation, stop_epoch) = {
@@ -128,7 +128,7 @@ pub(crate) async fn open(
 pub(crate) fn process_of(
     manager: &Shared,
     file: &Arc<PluginFile>,
-    config: &Configured,
+    config: &ToolboxSettings,
     content: Option<PathBuf>,
 ) -> ProcessSettings {
     let confine = config.toolbox.confine.clone();

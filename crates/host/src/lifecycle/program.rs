@@ -11,7 +11,7 @@ use protocol::Raw;
 
 use crate::artifact::file::PluginFile;
 use crate::artifact::program::Executable;
-use crate::lifecycle::claimed_finding::{ClaimedFinding, Offered};
+use crate::lifecycle::claimed_finding::{ClaimedFinding, OfferOutcome};
 use crate::lifecycle::claims::Claimant;
 use crate::lifecycle::code::{Code, Source};
 use crate::lifecycle::common_program::CommonProgram;
@@ -38,7 +38,7 @@ pub(crate) async fn offer(
     manager: &Arc<Shared>,
     claimant: Claimant<'_>,
     entry: &Arc<ProgramConfig>,
-) -> Vec<Offered> {
+) -> Vec<OfferOutcome> {
     let finding = match examine(manager, entry).await {
         Ok(Examination::Several(program)) => {
             let before = manager
@@ -73,18 +73,18 @@ pub(crate) async fn offer(
     }
     // Later programs need not wait until the toolbox is open.
     drop(claimant);
-    let mut offered = claimed.carry_out(manager, entry).await;
-    if let Offered::Broken { keeps, .. } = &mut offered {
+    let mut outcome = claimed.carry_out(manager, entry).await;
+    if let OfferOutcome::Broken { keeps, .. } = &mut outcome {
         keeps.extend(kept);
     }
-    vec![offered]
+    vec![outcome]
 }
 
 async fn offer_several(
     manager: &Arc<Shared>,
     claimant: Claimant<'_>,
     program: &Arc<CommonProgram>,
-) -> Vec<Offered> {
+) -> Vec<OfferOutcome> {
     program.forgive();
     let found = offers::find(manager, program, &claimant).await;
     drop(claimant);

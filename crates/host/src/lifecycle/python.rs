@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 
 use crate::artifact::python::{InterpreterSearch, LookedAt, look_in, script};
 use crate::artifact::scan::FailedFile;
-use crate::lifecycle::claimed_finding::Offered;
+use crate::lifecycle::claimed_finding::OfferOutcome;
 use crate::lifecycle::claims::Claims;
 use crate::lifecycle::program::offer;
 use crate::lifecycle::shared::Shared;
@@ -25,7 +25,7 @@ const SEPARATOR: char = ':';
 #[derive(Default)]
 pub(crate) struct Pythons {
     /// What became of each toolbox of an interpreter.
-    pub(crate) offered: Vec<Offered>,
+    pub(crate) outcomes: Vec<OfferOutcome>,
     /// The names of their programs, including the programs whose interpreter could not be asked this time.
     pub(crate) names: Vec<String>,
     /// The live toolboxes of interpreters that could not be asked this time.
@@ -78,7 +78,7 @@ pub(crate) async fn offer_all(
     let offers = claims
         .claimants()
         .map(|(claimant, program)| offer(manager, claimant, program));
-    pythons.offered = join_all(offers).await.into_iter().flatten().collect();
+    pythons.outcomes = join_all(offers).await.into_iter().flatten().collect();
     pythons
 }
 

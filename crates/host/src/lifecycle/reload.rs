@@ -49,11 +49,11 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     );
     // Programs run at the same time as the files, so a program that does not answer delays no file.
     let pythons = offer_all(manager, pythons, &claims);
-    let (removed, swapped, (offered, pythons)) = join3(removals, swaps, join(offers, pythons)).await;
+    let (removed, swapped, (outcomes, pythons)) = join3(removals, swaps, join(offers, pythons)).await;
     tally.keep.extend(gone.into_iter().chain(pythons.keeps));
     tally.report.broken.extend(pythons.failed);
-    let offered = offered.into_iter().flatten().chain(pythons.offered);
-    offered.for_each(|offered| tally.offered(offered));
+    let outcomes = outcomes.into_iter().flatten().chain(pythons.outcomes);
+    outcomes.for_each(|outcome| tally.outcome(outcome));
     swapped.into_iter().for_each(|result| tally.swapped(result));
     removed.into_iter().for_each(|result| tally.removed(result));
     let gone = others(manager, &tally.keep, |_| true);

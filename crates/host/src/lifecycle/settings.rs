@@ -58,7 +58,11 @@ impl Settings {
     ///
     /// # Errors
     /// The configuration is wrong; the text says why.
-    pub(crate) fn configured(&self, entry: Option<&ProgramConfig>, id: &str) -> Result<Configured, String> {
+    pub(crate) fn configured(
+        &self,
+        entry: Option<&ProgramConfig>,
+        id: &str,
+    ) -> Result<ToolboxSettings, String> {
         let Some(entry) = entry else {
             return Ok(seen_of((self.config)(id)?));
         };
@@ -101,8 +105,8 @@ impl Settings {
             max_failures: 5,
             first_restart: FIRST_RESTART,
             max_restart: MAX_RESTART,
-            config: Arc::new(|_| Ok(Configured::default())),
-            mounted: Arc::new(|_| Ok(Configured::default())),
+            config: Arc::new(|_| Ok(ToolboxSettings::default())),
+            mounted: Arc::new(|_| Ok(ToolboxSettings::default())),
             admit: Arc::new(|_, _| Ok(())),
             programs: Arc::new(Vec::new),
             pythons: Arc::new(Vec::new),
@@ -111,7 +115,7 @@ impl Settings {
 }
 
 /// Adds the identity of the devices and folders of the confinement to a configuration.
-fn seen_of(mut configured: Configured) -> Configured {
+fn seen_of(mut configured: ToolboxSettings) -> ToolboxSettings {
     configured.seen = configured
         .toolbox
         .confine
@@ -130,7 +134,7 @@ impl std::fmt::Debug for Settings {
 }
 
 /// Returns the configuration of a toolbox by its id, or why it is wrong.
-pub type ConfigSource = Arc<dyn Fn(&str) -> Result<Configured, String> + Send + Sync>;
+pub type ConfigSource = Arc<dyn Fn(&str) -> Result<ToolboxSettings, String> + Send + Sync>;
 
 /// Decides whether the toolbox with this manifest, in this file, is loaded.
 pub type Admission = Arc<dyn Fn(&Manifest, &Path) -> Result<(), NotAdmitted> + Send + Sync>;
@@ -143,7 +147,7 @@ pub type PythonSource = Arc<dyn Fn() -> Vec<Arc<PythonConfig>> + Send + Sync>;
 
 /// The settings with which one toolbox runs. A toolbox is replaced when any of them changed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Configured {
+pub struct ToolboxSettings {
     /// The toolbox's section of the configuration.
     pub toolbox: ToolboxConfig,
     /// Its limits.
@@ -159,7 +163,7 @@ pub struct Configured {
     pub files: BTreeMap<PathBuf, String>,
 }
 
-impl Configured {
+impl ToolboxSettings {
     /// A toolbox with this section and memory limit, which has the times `open` and `close` to open and close in and may give results of
     /// `max_result_bytes`; other limits as by default.
     #[must_use]

@@ -79,7 +79,7 @@ pub struct LiveToolbox {
     pub toolbox: Arc<Hosted>,
     /// Why it runs without the confinement that the service applies by default.
     pub unconfined: Option<&'static str>,
-    /// [`Configured::reading`](super::settings::Configured::reading) of the newest configuration for which it was
+    /// [`ToolboxSettings::reading`](super::settings::ToolboxSettings::reading) of the newest configuration for which it was
     /// opened or left as it is.
     pub reading: u64,
     /// How often its process was restarted after a death.

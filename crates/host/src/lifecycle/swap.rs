@@ -8,7 +8,7 @@ use crate::lifecycle::code::Source;
 use crate::lifecycle::copies::Slot;
 use crate::lifecycle::examine::Candidate;
 use crate::lifecycle::opening::open;
-use crate::lifecycle::settings::Configured;
+use crate::lifecycle::settings::ToolboxSettings;
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::State;
 use crate::lifecycle::supervise::install;
@@ -96,7 +96,7 @@ async fn open_first(
     manager: &Arc<Shared>,
     id: &str,
     source: &Source,
-    config: &Configured,
+    config: &ToolboxSettings,
 ) -> Result<Slot, String> {
     {
         let mut copies = manager.copies();
@@ -117,7 +117,7 @@ async fn swap_exclusive(
     manager: &Arc<Shared>,
     id: &str,
     source: Source,
-    config: Configured,
+    config: ToolboxSettings,
     old: Arc<Hosted>,
 ) -> Result<(), String> {
     let before = {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::artifact::scan::FailedFile;
-use crate::lifecycle::claimed_finding::Offered;
+use crate::lifecycle::claimed_finding::OfferOutcome;
 use crate::lifecycle::status::{Off, ReloadReport};
 use crate::lifecycle::swap::SwapOutcome;
 
@@ -42,18 +42,18 @@ impl Tally {
     }
 
     /// Notes the result for a toolbox of a program.
-    pub(crate) fn offered(&mut self, offered: Offered) {
-        match offered {
-            Offered::Same(id) => self.unchanged(id),
-            Offered::Swapped(id, result) => {
+    pub(crate) fn outcome(&mut self, outcome: OfferOutcome) {
+        match outcome {
+            OfferOutcome::Same(id) => self.unchanged(id),
+            OfferOutcome::Swapped(id, result) => {
                 self.keep.insert(id);
                 self.swapped(result);
             }
-            Offered::Broken { keeps, failed } => {
+            OfferOutcome::Broken { keeps, failed } => {
                 self.keep.extend(keeps);
                 self.report.broken.push(failed);
             }
-            Offered::Nothing => {}
+            OfferOutcome::Nothing => {}
         }
     }
 

@@ -19,7 +19,7 @@ use crate::contract::tools::Maker;
 use crate::process::spawner::Program;
 use crate::process::started_process::StartedProcess;
 use crate::transport::hosted::Hosted;
-use crate::transport::keeper::{Keeper, Keeping};
+use crate::transport::keeper::{Keeper, KeeperSettings};
 use crate::transport::members::Members;
 use crate::transport::peer::Peer;
 use crate::transport::sockets::{Pairs, Sockets};
@@ -169,7 +169,7 @@ pub(super) async fn keep(
     let pid = started.child.id();
     let sockets = Arc::new(Sockets::new(pairs.data, pairs.control, name, pid)?);
     let ProcessContent { peer, members } = serve(sockets.clone());
-    let keeping = Keeping {
+    let settings = KeeperSettings {
         program,
         file: process.file,
         config,
@@ -178,7 +178,7 @@ pub(super) async fn keep(
         allow_sha256: process.allow_sha256,
         _folder: folder,
     };
-    Keeper::start(peer.clone(), sockets.clone(), started, keeping)?;
+    Keeper::start(peer.clone(), sockets.clone(), started, settings)?;
     Ok(KeptProcess {
         peer,
         members,

@@ -44,7 +44,7 @@ use reader::Reader;
 use verdict::{Action, Facts, Limits, Wait};
 
 /// What a keeper needs to start the fresh process.
-pub(crate) struct Keeping {
+pub(crate) struct KeeperSettings {
     pub(crate) program: Program,
     /// Owned, because the service may drop its copy of the toolbox before the process has ended.
     pub(crate) file: Arc<PluginFile>,
@@ -65,7 +65,7 @@ pub(crate) struct Keeper {
     child: Child,
     process: OwnedFd,
     lines: Lines,
-    keeping: Keeping,
+    settings: KeeperSettings,
     reader: Arc<Reader>,
     /// Reads the data socket.
     _reading: AbortOnDropHandle<()>,
@@ -96,12 +96,12 @@ impl Keeper {
         peer: Arc<Peer>,
         sockets: Arc<Sockets>,
         mut started: StartedProcess,
-        keeping: Keeping,
+        settings: KeeperSettings,
     ) -> std::io::Result<()> {
         let pid = i32::try_from(started.child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| std::io::Error::other("the process has no id"))?;
         let process = pidfd_open(pid, PidfdFlags::empty())?;
-        let reader = Reader::new(peer.clone(), sockets.clone(), keeping.members.clone());
+        let reader = Reader::new(peer.clone(), sockets.clone(), settings.members.clone());
         let reader = Arc::new(reader);
         let reading = AbortOnDropHandle::new(Handle::current().spawn(reader.clone().serve()));
         let name = format!("tk-{}", peer.origin.toolbox_id);
@@ -113,7 +113,7 @@ impl Keeper {
                 child: started.into_child(),
                 process,
                 lines,
-                keeping,
+                settings,
                 reader,
                 _reading: reading,
                 cutter: Cutter::new(MAX_CONTROL),
@@ -138,7 +138,7 @@ impl Keeper {
         loop {
             self.wait();
             self.sockets.wake.clear();
-            match &self.keeping.members {
+            match &self.settings.members {
                 Some(members) => members.catch_up(),
                 None => self.sockets.control.flush(),
             }
@@ -184,8 +184,8 @@ impl Keeper {
             halt: limits.halt,
             silence: limits.silence,
             close: limits.close,
-            memory_mb: self.keeping.memory_mb,
-            bears_silence: self.keeping.members.is_some(),
+            memory_mb: self.settings.memory_mb,
+            bears_silence: self.settings.members.is_some(),
         }
     }
 
@@ -263,7 +263,7 @@ impl Keeper {
 
     /// Whether calls or orders need the process to be alive.
     fn is_busy(&self) -> bool {
-        let members = self.keeping.members.as_ref();
+        let members = self.settings.members.as_ref();
         self.peer.keeper_view().busy || members.is_some_and(|members| members.is_busy())
     }
 
@@ -273,7 +273,7 @@ impl Keeper {
         self.silence_reported = true;
         self.silence(true);
         tracing::warn!(program = self.id(), reason, "a program does not answer");
-        for origin in self.keeping.members.iter().flat_map(|members| members.origins()) {
+        for origin in self.settings.members.iter().flat_map(|members| members.origins()) {
             let event = Event {
                 kind: "not_reached".to_owned(),
                 severity: Severity::Warning,
@@ -284,7 +284,7 @@ impl Keeper {
     }
 
     fn silence(&self, silent: bool) {
-        if let Some(members) = &self.keeping.members {
+        if let Some(members) = &self.settings.members {
             members.silent.store(silent, Ordering::SeqCst);
         }
     }
@@ -310,7 +310,7 @@ impl Keeper {
     }
 
     fn look_at_memory(&mut self) {
-        if self.keeping.memory_mb.is_none() || self.memory.elapsed() < verdict::MEMORY_LOOK {
+        if self.settings.memory_mb.is_none() || self.memory.elapsed() < verdict::MEMORY_LOOK {
             return;
         }
         self.memory = Instant::now();
@@ -343,7 +343,7 @@ impl Keeper {
         let notice = frame::read(body)?;
         // Other notices only show that the child is alive.
         if matches!(notice, Notice::Halted { .. } | Notice::Resumed { .. }) {
-            match &self.keeping.members {
+            match &self.settings.members {
                 Some(members) => members.hear_control(frame::address(body)?.as_deref(), notice),
                 None => self.peer.hear(notice),
             }
@@ -371,7 +371,7 @@ impl Keeper {
     /// beside the fresh process. Processes that a plugin starts may outlive it, such as the server of a vehicle.
     fn kill_group(&self) {
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let Some(group) = group.filter(|_| self.keeping.file.executable().is_some()) {
+        if let Some(group) = group.filter(|_| self.settings.file.executable().is_some()) {
             // Fails if the group has no process.
             _ = kill_process_group(group, Signal::KILL);
         }

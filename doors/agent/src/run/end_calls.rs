@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use client::payload::AgentEndCall;
-use door::Registered;
+use door::ListedTool;
 use futures_util::future::join_all;
 use ovos_toolbox_wire::Object;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use crate::record::Status;
 
 /// A call that a toolbox wants.
 struct WantedCall {
-    tool: Arc<Registered>,
+    tool: Arc<ListedTool>,
     arguments: Object,
     waves: Vec<Vec<String>>,
 }
@@ -98,7 +98,7 @@ impl Run<'_> {
         self.report(tool, arguments, &result)
     }
 
-    fn report(&self, tool: &Registered, arguments: &Object, result: &CallResult) -> AgentEndCall {
+    fn report(&self, tool: &ListedTool, arguments: &Object, result: &CallResult) -> AgentEndCall {
         (self.hands.audience)(&News::CallEnded {
             name: &tool.name,
             status: result.status,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use client::payload::PlanResponse;
-use door::Registered;
+use door::ListedTool;
 use door::find::CallTool;
 use futures_util::future::join_all;
 use ovos_toolbox_wire::{Effect, Object};
@@ -13,7 +13,7 @@ use super::Run;
 use crate::answer::{Answer, ModelCall};
 use crate::batch::{Claim, batches};
 use crate::budget::{Charge, Usage, Verdict};
-use crate::end::{End, Spent};
+use crate::end::{BudgetKind, End};
 use crate::hands::{CallResult, planned, waves};
 use crate::news::News;
 use crate::prompt;
@@ -25,7 +25,7 @@ use crate::toolbelt::{Own, Target};
 struct Ready {
     /// The position of the call in the answer.
     at: usize,
-    tool: Arc<Registered>,
+    tool: Arc<ListedTool>,
     arguments: Object,
     plan: Option<PlanResponse>,
 }
@@ -140,7 +140,7 @@ impl Run<'_> {
             }
             if self.used.would_repeat(&name, &value) > budgets.repeats {
                 self.refuse(line, "the same call was made too often");
-                return (prepared, Some(End::Budget(Spent::Repeats)));
+                return (prepared, Some(End::Budget(BudgetKind::Repeats)));
             }
             match target {
                 Target::Own(own) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use config::Interrupt;
-use door::{LongCallTool, OwnTool as _, Registered, StopTool, wait_limit};
+use door::{ListedTool, LongCallTool, OwnTool as _, StopTool, wait_limit};
 use futures_util::FutureExt as _;
 use ovos_toolbox_wire::{Effect, FailureKind, Object};
 use serde_json::Value;
@@ -125,7 +125,7 @@ impl Chat {
         Ok(())
     }
 
-    fn tool(&self, name: &str) -> Option<Arc<Registered>> {
+    fn tool(&self, name: &str) -> Option<Arc<ListedTool>> {
         self.line.door.listing().tool(name).cloned()
     }
 
@@ -241,7 +241,7 @@ impl Chat {
 
     /// Stops without waiting for an answer. A tool that stops is replaced by the emergency stop of its toolbox, which has the same
     /// effect.
-    fn stop_unheard(&self, stop: Option<StopTool>, tool: Option<&Registered>) {
+    fn stop_unheard(&self, stop: Option<StopTool>, tool: Option<&ListedTool>) {
         let door = &self.line.door;
         // Each stop has been sent when its future first yields.
         match (stop, tool) {

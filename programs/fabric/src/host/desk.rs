@@ -80,7 +80,9 @@ impl Desk {
         };
         let length = query.payload().map_or(0, ZBytes::len);
         if length > LONGEST_ASK {
-            let text = format!("a question of {length} bytes is not read; {LONGEST_ASK} are the most");
+            let text = format!(
+                "this request has {length} bytes, expected at most {LONGEST_ASK}: send or return less at once"
+            );
             self.replies
                 .send(&peer, &query, failed(FailureKind::ValueError, &text));
             return;
@@ -272,7 +274,7 @@ impl Desk {
         for call in self.toolboxes.engine.calls() {
             let run = run_of(&call.call_id, peer, &beat.mount).filter(|_| call.toolbox_id == beat.toolbox);
             if run.is_some_and(|run| run <= beat.started && !beat.open.contains(&run)) {
-                self.cancel(peer, &call.call_id, "nobody waits for it there any more");
+                self.cancel(peer, &call.call_id, "its caller there no longer waits for it");
             }
         }
     }

@@ -2,18 +2,18 @@
 
 use std::collections::VecDeque;
 
-use crate::messages::StopDone;
+use crate::messages::StopAnswer;
 
 /// How many stops are remembered, to answer one that is repeated.
 const REMEMBERED: usize = 64;
 
 /// The newest stops that were asked for by their ids, each with its answer once there is one.
 #[derive(Debug, Default)]
-pub(super) struct Stops(VecDeque<(String, Option<StopDone>)>);
+pub(super) struct Stops(VecDeque<(String, Option<StopAnswer>)>);
 
 impl Stops {
     /// Notes a stop; for one that was noted before what is known of its answer.
-    pub(super) fn take(&mut self, id: &str) -> Option<Option<StopDone>> {
+    pub(super) fn take(&mut self, id: &str) -> Option<Option<StopAnswer>> {
         if let Some((_, done)) = self.0.iter().find(|(known, _)| known == id) {
             return Some(done.clone());
         }
@@ -24,7 +24,7 @@ impl Stops {
         None
     }
 
-    pub(super) fn answered(&mut self, id: &str, done: &StopDone) {
+    pub(super) fn answered(&mut self, id: &str, done: &StopAnswer) {
         if let Some((_, remembered)) = self.0.iter_mut().find(|(known, _)| known == id) {
             *remembered = Some(done.clone());
         }

@@ -14,7 +14,7 @@ use super::action::{Coming, RemoteActions, end_of};
 use super::content;
 use super::desk::{Desk, call_id, read, text};
 use crate::clock;
-use crate::messages::{Right, RunWord, StartAsk};
+use crate::messages::{Right, RunUpdate, StartAsk};
 use crate::peers::Role;
 
 /// The longest arguments that are remembered with their plan, in bytes: what a machine asks for takes little memory here.
@@ -110,7 +110,7 @@ impl Desk {
             };
             let (end, content) =
                 ended.unwrap_or_else(|failure| (RunEnd::Error(Raw::of(&failure)), Vec::new()));
-            this.send(&starter.peer, &starter.query, &RunWord::Ended { end, content });
+            this.send(&starter.peer, &starter.query, &RunUpdate::Ended { end, content });
         });
     }
 
@@ -292,7 +292,7 @@ impl Desk {
         let (peer, query) = (peer.to_owned(), query.clone());
         let replies = self.replies.clone();
         Arc::new(move |progress: Progress| {
-            replies.send(&peer, &query, text(&RunWord::Progress(progress)));
+            replies.send(&peer, &query, text(&RunUpdate::Progress(progress)));
         })
     }
 }

@@ -12,7 +12,7 @@ use protocol::Answer;
 use super::desk::Desk;
 use super::orders::StopOrder;
 use crate::clock;
-use crate::messages::{ResumeDone, Right, StopDone, StopView};
+use crate::messages::{ResumeAnswer, Right, StopAnswer, StopView};
 
 /// How long a halt may take until its asker is told that it was not confirmed.
 const HALT: Duration = Duration::from_millis(200);
@@ -63,7 +63,7 @@ impl Desk {
                         HALT.as_millis()
                     )),
                 };
-                let done = StopDone {
+                let done = StopAnswer {
                     stop_id: holder.stop_id,
                     clock,
                     epoch,
@@ -80,13 +80,13 @@ impl Desk {
         self.spawn(async move {
             let stopped = stopped.await;
             let own = stopped.iter().find(|stopped| stopped.toolbox_id == toolbox);
-            let done = own.or(stopped.first()).map(|stopped| StopDone {
+            let done = own.or(stopped.first()).map(|stopped| StopAnswer {
                 stop_id: stopped.stop_id.clone(),
                 clock,
                 epoch,
                 unreached: stopped.unreached.clone(),
             });
-            let done = done.unwrap_or_else(|| StopDone {
+            let done = done.unwrap_or_else(|| StopAnswer {
                 stop_id: String::new(),
                 clock,
                 epoch,
@@ -96,7 +96,7 @@ impl Desk {
         });
     }
 
-    fn stopped(&self, peer: &str, id: &str, done: StopDone, query: &Query) {
+    fn stopped(&self, peer: &str, id: &str, done: StopAnswer, query: &Query) {
         self.stops.lock().answered(id, &done);
         self.reply(peer, query, &Answer::Ok(done));
     }
@@ -128,7 +128,7 @@ impl Desk {
         let lifted = lifted(self.clone(), peer.to_owned());
         let (this, peer) = (self.clone(), peer.to_owned());
         self.spawn(async move {
-            let done = lifted.await.map(|epoch| ResumeDone {
+            let done = lifted.await.map(|epoch| ResumeAnswer {
                 clock: clock::now_ms(),
                 epoch,
             });

@@ -17,11 +17,11 @@ use super::action::RemoteActions;
 use config::{
     Activation, Backends, Caller, Config, Decide, Principal, Question, Rule, Section, built_in, decide,
 };
-use engine::{Engine, Limits, StepTool, StepTools, StopTarget, Stopped};
+use engine::{Engine, Limits, StepTool, StepTools, StopResult, StopTarget};
 use host::state::{ANSWER, StateFolder, StateWriter};
 use host::{
-    Configured, Drain, Greeter, HostServices, Live, LiveToolbox, Manager, NotAdmitted, Origin, Request,
-    Settings, State,
+    Drain, Greeter, HostServices, Live, LiveToolbox, Manager, NotAdmitted, Origin, Request, Settings, State,
+    ToolboxSettings,
 };
 
 /// The service's binary, which hosts each toolbox in a process of its own.
@@ -163,7 +163,7 @@ impl Toolboxes {
                 let limits = &section.limits;
                 let times = (limits.open, limits.close);
                 let toolbox = section.toolbox.clone();
-                Ok(Configured::new(
+                Ok(ToolboxSettings::new(
                     toolbox,
                     limits.memory_mb,
                     max_result_bytes,
@@ -369,7 +369,7 @@ impl Toolboxes {
 
     /// Stops toolboxes in an emergency, as the engine does: they are latched and their halts sent when this returns. The result
     /// arrives when the toolboxes have confirmed.
-    pub(super) fn stop(&self, target: &StopTarget, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
+    pub(super) fn stop(&self, target: &StopTarget, reason: &str) -> BoxFuture<'static, Vec<StopResult>> {
         let stopped = self.engine.stop(target, reason);
         self.keep();
         stopped

@@ -14,7 +14,7 @@ use super::questions::QUESTION;
 use super::shared::{Mount, Shared, failure_of};
 use super::stops::{ServiceStop, tell};
 use crate::clock;
-use crate::messages::{Ask, ResumeDone, Right, START_AGE_MS, StartAsk, StopDone, StopView};
+use crate::messages::{Ask, ResumeAnswer, Right, START_AGE_MS, StartAsk, StopAnswer, StopView};
 
 /// How long an order on the control lane may take until it is answered; the service waits 200 ms for a halt.
 const ORDER: Duration = Duration::from_millis(120);
@@ -191,7 +191,7 @@ impl Toolbox for Mount {
             // Also asked where no stop is known: there may be one that was not heard of yet.
             stop_id: stop.map(|stop| stop.stop_id),
         };
-        let on_answer = move |answer: Option<Answer<ResumeDone>>| {
+        let on_answer = move |answer: Option<Answer<ResumeAnswer>>| {
             reply(match answer {
                 Some(Answer::Ok(done)) => {
                     this.view.lock().resumed(&done);
@@ -255,7 +255,7 @@ impl Shared {
             reason: reason.clone(),
             mirrors,
         };
-        let on_answer = move |answer: Option<Answer<StopDone>>| match answer {
+        let on_answer = move |answer: Option<Answer<StopAnswer>>| match answer {
             Some(Answer::Ok(done)) => {
                 // Each time that it was sent has an answer. A late one must not stop again what was resumed since.
                 let Some(waiting) = this.stops.lock().answered(&id) else {

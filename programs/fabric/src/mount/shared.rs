@@ -16,7 +16,7 @@ use super::pending::{Questions, ToolLists};
 use super::runs::Runs;
 use super::stops::Stops;
 use super::view::View;
-use crate::messages::RunWord;
+use crate::messages::RunUpdate;
 
 /// A toolbox of another machine.
 #[derive(Debug)]
@@ -84,17 +84,17 @@ impl Shared {
     pub(super) fn finish(
         &self,
         number: u64,
-        word: RunWord,
+        update: RunUpdate,
         steps: Option<&program::Steps>,
         folder: Option<&str>,
     ) {
-        match word {
-            RunWord::Progress(progress) => {
+        match update {
+            RunUpdate::Progress(progress) => {
                 if let Some(steps) = steps {
                     steps.report(&progress);
                 }
             }
-            RunWord::Ended { end, content } => {
+            RunUpdate::Ended { end, content } => {
                 let content = content::kept(content, folder);
                 let failed = match &end {
                     RunEnd::Output(_) => None,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use ovos_toolbox_wire::Event;
 
 use crate::clock::HostClock;
-use crate::messages::{LEASE_MS, Pulse, ResumeDone, StopDone, StopView};
+use crate::messages::{LEASE_MS, Pulse, ResumeAnswer, StopAnswer, StopView};
 
 /// How many stops are remembered as known to the service.
 const KNOWN_STOPS: usize = 32;
@@ -196,7 +196,7 @@ impl View {
     }
 
     /// Takes the answer to a stop of the service.
-    pub(super) fn stopped(&mut self, done: &StopDone, reason: &str) {
+    pub(super) fn stopped(&mut self, done: &StopAnswer, reason: &str) {
         self.know(done.stop_id.clone());
         self.latched_for = Some(done.stop_id.clone());
         self.settle(done.clock, Some(done.epoch));
@@ -207,7 +207,7 @@ impl View {
     }
 
     /// Takes the answer to a resume of the service.
-    pub(super) fn resumed(&mut self, done: &ResumeDone) {
+    pub(super) fn resumed(&mut self, done: &ResumeAnswer) {
         self.settle(done.clock, done.epoch);
         (self.stop, self.latched_for) = (None, None);
     }
@@ -269,8 +269,8 @@ mod tests {
         view.hear(&pulse, clock, true)
     }
 
-    fn resumed(clock: u64) -> ResumeDone {
-        ResumeDone {
+    fn resumed(clock: u64) -> ResumeAnswer {
+        ResumeAnswer {
             clock,
             epoch: Some(1),
         }
@@ -386,7 +386,7 @@ mod tests {
                         assert_eq!(latches, expected.map(latched), "{what}");
                     }
                     Stopped(clock, id) => {
-                        let done = StopDone {
+                        let done = StopAnswer {
                             stop_id: (*id).to_owned(),
                             clock: *clock,
                             epoch: 1,
@@ -406,7 +406,7 @@ mod tests {
     fn what_is_started_after_a_resume_counts_the_stop_before_the_next_sign_of_life() {
         let mut view = View::default();
         hear(&mut view, 100, None);
-        let done = StopDone {
+        let done = StopAnswer {
             stop_id: "s1".to_owned(),
             clock: 150,
             epoch: 3,
@@ -416,7 +416,7 @@ mod tests {
         assert_eq!(view.epoch, 3, "after the stop");
         hear(&mut view, 140, None);
         assert_eq!(view.epoch, 3, "after what was said before it");
-        let resumed = ResumeDone {
+        let resumed = ResumeAnswer {
             clock: 160,
             epoch: Some(4),
         };

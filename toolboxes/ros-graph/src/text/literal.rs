@@ -68,7 +68,13 @@ fn unquoted(text: &str) -> String {
 }
 
 fn number(primitive: Primitive, text: &str) -> Result<Value, String> {
-    let wrong = || format!("`{text}` is no {}", primitive.word());
+    let wrong = || {
+        format!(
+            "`{text}` is not a value of type {}, expected {}",
+            primitive.word(),
+            form(primitive)
+        )
+    };
     match primitive {
         Primitive::Bool => match text {
             "true" | "True" | "1" => Ok(Value::from(true)),
@@ -91,8 +97,21 @@ fn number(primitive: Primitive, text: &str) -> Result<Value, String> {
             match (low..=high).contains(&value) {
                 true if value < 0 => i64::try_from(value).map(Value::from).map_err(|_| wrong()),
                 true => u64::try_from(value).map(Value::from).map_err(|_| wrong()),
-                false => Err(format!("{value} is not from {low} to {high}")),
+                false => Err(wrong()),
             }
+        }
+    }
+}
+
+/// How a number of this type is written.
+fn form(primitive: Primitive) -> String {
+    match primitive {
+        Primitive::Bool => "true or false".to_owned(),
+        Primitive::Float32 | Primitive::Float64 => "a number such as 1.5".to_owned(),
+        Primitive::Text => "a text".to_owned(),
+        _ => {
+            let (low, high) = primitive.range();
+            format!("a whole number from {low} to {high}")
         }
     }
 }

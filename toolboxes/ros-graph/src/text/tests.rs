@@ -56,8 +56,14 @@ fn what_is_not_of_the_language_is_refused_by_its_line() {
         ("float64", "expected a type and a name"),
         ("float64 1x", "expected a name after the type"),
         ("float64 x-y", "expected a blank after the name"),
-        ("int8 x 128", "128 is not from -128 to 127"),
-        ("uint8 X=-1", "-1 is not from 0 to 255"),
+        (
+            "int8 x 128",
+            "`128` is not a value of type int8, expected a whole number from -128 to 127",
+        ),
+        (
+            "uint8 X=-1",
+            "`-1` is not a value of type uint8, expected a whole number from 0 to 255",
+        ),
         ("int32[0] x", "expected a length from 1"),
         ("int32[99999999999] x", "expected a length from 1"),
         ("int32[ x", "expected ] at the end"),

@@ -10,7 +10,8 @@ use super::harness::Harness;
 
 impl Harness {
     /// Runs a tool like the service, but one action after the other: plan, actions in the order of their dependencies,
-    /// conclude. The first failure skips the rest.
+    /// conclude. The first failure skips the rest. Without a conclusion of the toolbox the result is
+    /// [`Report::conclusion`], as in the service.
     ///
     /// # Errors
     /// The plan was refused, or the tool's answer is an error.
@@ -25,20 +26,10 @@ impl Harness {
             return self.call(tool, args);
         };
         let report = self.run_actions(tool, &actions);
-        match self.conclude(tool, args, &report)? {
-            Some(Conclusion::Output(output)) => Ok(output),
-            Some(Conclusion::Error(failure)) => Err(failure),
-            None => match report.actions.into_iter().next() {
-                Some(ActionReport {
-                    outcome: Outcome::Completed,
-                    output: Some(output),
-                    ..
-                }) => Ok(output),
-                Some(ActionReport {
-                    error: Some(failure), ..
-                }) => Err(failure),
-                _ => Err(Failure::new("ToolError", "the call did not complete")),
-            },
+        let concluded = self.conclude(tool, args, &report)?;
+        match concluded.unwrap_or_else(|| report.conclusion()) {
+            Conclusion::Output(output) => Ok(output),
+            Conclusion::Error(failure) => Err(failure),
         }
     }
 
@@ -97,14 +88,11 @@ impl Harness {
             });
         }
         assert!(done.iter().all(Option::is_some), "the plan has a cycle");
+        let actions: Vec<ActionReport> = done.into_iter().flatten().collect();
         Report {
-            outcome: if failed {
-                CallOutcome::Failed
-            } else {
-                CallOutcome::Completed
-            },
+            outcome: CallOutcome::of(&actions),
             duration_ms: u64::try_from(began_at.elapsed().as_millis()).unwrap_or(u64::MAX),
-            actions: done.into_iter().flatten().collect(),
+            actions,
         }
     }
 }

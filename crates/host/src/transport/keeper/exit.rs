@@ -45,9 +45,9 @@ impl Keeper {
         // A toolbox on another machine is brought to rest there.
         let is_elsewhere = self.sockets.remote.load(Ordering::SeqCst);
         let needs_safe_stop =
-            self.keeping.members.is_none() && !is_elsewhere && self.last().needs_safe_stop();
+            self.settings.members.is_none() && !is_elsewhere && self.last().needs_safe_stop();
         let fresh = needs_safe_stop
-            .then(|| safe_stop::start(&self.keeping, self.id()))
+            .then(|| safe_stop::start(&self.settings, self.id()))
             .flatten();
         self.hear_the_rest();
         let last = Last {
@@ -77,7 +77,7 @@ impl Keeper {
             // could start.
             self.latch(&self.reason(status));
         }
-        if let Some(members) = &self.keeping.members {
+        if let Some(members) = &self.settings.members {
             members.ended(&end);
         }
         self.peer.ended(end);
@@ -99,7 +99,7 @@ impl Keeper {
 
     /// Whether a program has ended because it wants to be started again, which is no failure.
     fn asks_to_be_replaced(&self, status: Option<ExitStatus>) -> bool {
-        let by_itself = self.killed.is_none() && self.keeping.file.executable().is_some();
+        let by_itself = self.killed.is_none() && self.settings.file.executable().is_some();
         by_itself && status.and_then(|status| status.code()) == Some(REPLACE)
     }
 

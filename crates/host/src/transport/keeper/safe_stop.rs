@@ -4,7 +4,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Keeping;
+use super::KeeperSettings;
 use crate::artifact::file::{Launch, Task};
 use crate::process::descriptors;
 use crate::process::spawner::spawn_now;
@@ -26,14 +26,14 @@ pub(super) struct Fresh {
 }
 
 /// Starts the fresh process.
-pub(super) fn start(keeping: &Keeping, id: &str) -> Option<Fresh> {
-    let Keeping {
+pub(super) fn start(settings: &KeeperSettings, id: &str) -> Option<Fresh> {
+    let KeeperSettings {
         program,
         file,
         config,
         allow_sha256,
         ..
-    } = keeping;
+    } = settings;
     let until = Instant::now() + ATTEMPTS;
     loop {
         // Without it, whatever has used up the descriptors of this process would keep the hardware moving.

@@ -6,7 +6,7 @@ use client::payload::{ProgressKind, ProgressMessage};
 
 /// How far a call is, as far as its progress said.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct CallProgress {
     step: Option<String>,
     wave: usize,
     waves: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Standing {
     waits: bool,
 }
 
-impl Standing {
+impl CallProgress {
     /// Takes in a message.
     pub(crate) fn note(&mut self, progress: &ProgressMessage) {
         self.waits = progress.wave == 0;
@@ -41,7 +41,7 @@ impl Standing {
     }
 }
 
-impl Display for Standing {
+impl Display for CallProgress {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         if self.waits {
             return f.write_str("it waits for what it needs");
