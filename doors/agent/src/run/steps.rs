@@ -1,76 +1,26 @@
-//! One run: it observes, lets the model reason, and acts, until something ends it.
-
-mod end_calls;
-mod own_tools;
-mod turn;
+//! The steps of a run, from its first to its end.
+//!
+//! Read [`Run::drive`].
 
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use client::payload::AgentEndCall;
 use door::{StopTool, stop};
-use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::answer::{self, Ids};
-use crate::batch::Claim;
-use crate::budget::{Usage, millis};
+use super::ledger::Run;
+use crate::answer;
+use crate::budget::millis;
 use crate::end::End;
-use crate::hands::Hands;
 use crate::news::News;
 use crate::prompt;
 use crate::react;
 use crate::record::{Line, Recorder, RunEnd, Start, Step, VERSION, sha256};
-use crate::settings::Settings;
 use crate::source::Source;
-use crate::state::State;
-use crate::toolbelt::Toolbelt;
 
-/// A run under way.
-pub(crate) struct Run<'a> {
-    hands: Hands<'a>,
-    settings: &'a Settings,
-    belt: &'a Toolbelt,
-    state: State,
-    used: Usage,
-    ids: Ids,
-    began: Instant,
-    /// The conversation.
-    messages: Vec<Value>,
-    /// The number of messages that the record already has.
-    recorded: usize,
-    /// The pictures of results, for the conversation.
-    pictures: Vec<Value>,
-    /// The claims of the calls that moved something, each once.
-    moved: Vec<Claim>,
-    pub(crate) steps: Vec<Step>,
-}
-
-impl<'a> Run<'a> {
-    pub(crate) fn new(hands: Hands<'a>, belt: &'a Toolbelt) -> Self {
-        let settings = hands.settings;
-        let text_tools = settings.as_text().then(|| belt.definitions());
-        let messages = vec![
-            prompt::system(&settings.door.instructions, text_tools),
-            prompt::goal(&settings.goal),
-        ];
-        Self {
-            hands,
-            settings,
-            belt,
-            state: State::new(&settings.goal),
-            used: Usage::default(),
-            ids: Ids::default(),
-            began: Instant::now(),
-            messages,
-            recorded: 0,
-            pictures: Vec::new(),
-            moved: Vec::new(),
-            steps: Vec::new(),
-        }
-    }
-
+impl Run<'_> {
     /// Returns the first line of the record.
     pub(crate) fn start(&self) -> Start {
         Start {
@@ -136,20 +86,6 @@ impl<'a> Run<'a> {
         };
         recorder.write(&Line::End(Box::new(ended.clone())));
         ended
-    }
-
-    fn remaining(&self) -> Value {
-        self.used.remaining(self.settings.budgets(), self.began.elapsed())
-    }
-
-    fn used_object(&self) -> Value {
-        json!({
-            "steps": self.used.steps,
-            "calls": self.used.calls,
-            "tokens": self.used.tokens,
-            "rotation_deg": self.used.rotation_deg,
-            "forward_m": self.used.forward_m,
-        })
     }
 
     /// Makes one step. Returns the end of the run, if the step ends it.
@@ -262,29 +198,6 @@ impl<'a> Run<'a> {
             request["temperature"] = json!(temperature);
         }
         request
-    }
-
-    /// Updates the state, if there are tools for it.
-    async fn observe(&mut self) {
-        for name in &self.settings.door.state_tools {
-            let Some(tool) = self.belt.reader(name) else {
-                continue;
-            };
-            let call_result = self.hands.make(tool, &Object::new()).await;
-            let result = call_result.result.as_ref();
-            self.used += self.state.observe(&tool.toolbox_id, &tool.name, result);
-        }
-    }
-
-    /// Returns the end of the run that the state of the machine requires, if any.
-    fn physical(&self) -> Option<End> {
-        for toolbox_id in self.state.taken_over() {
-            self.hands.interrupt.take_over(toolbox_id, "the vehicle says so");
-        }
-        if let Some(end) = self.hands.interrupt.raised() {
-            return Some(end);
-        }
-        self.used.overdrawn(self.settings.budgets())
     }
 }
 
