@@ -3,9 +3,10 @@
 
 use bytes::BytesMut;
 
-use super::server::gate::{Verdict, judge};
-use super::websocket::frame::{Control, Data, End, Event, FrameError, FrameReader, OpCode, encode};
-use super::{Envelope, Message};
+use crate::envelope::Envelope;
+use crate::message::Message;
+use crate::server::gate::{Verdict, judge};
+use crate::websocket::frame::{Control, Data, End, Event, FrameError, FrameReader, OpCode, encode};
 
 /// Checks that the result does not depend on how the byte stream is split into reads, that no payload exceeds the
 /// limit, and that each event can be encoded and read again. The first byte selects the reading end, the limit and

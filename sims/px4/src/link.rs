@@ -11,120 +11,29 @@
 mod address;
 mod camera;
 mod commands;
+mod connection;
 mod events;
 mod file_request;
 mod files;
 pub mod frame;
 mod metadata;
+mod setpoints;
 mod telemetry;
 mod transfer;
 mod upload;
 
-use std::collections::BTreeMap;
-
 pub use address::{AUTOPILOT, CAMERA, Outgoing, Peer, SYSTEM};
+pub use connection::Link;
+use connection::STREAMS;
 use mavlink::{MavHeader, dialects::common::MavMessage};
+use setpoints::{global_setpoint, local_setpoint};
 
-use crate::{
-    quirks::Quirk,
-    vehicle::{Notice, Setpoint, Vehicle},
-};
+use crate::{quirks::Quirk, vehicle::Vehicle};
 
 /// The uid of PX4's own simulation (SITL) as [`SYSTEM`] 1: four and four bytes of "SIMULATIONID".
 pub const SITL_UID: u64 = 5_283_920_058_631_409_231;
 
-/// The state of the MAVLink connection.
-#[derive(Debug)]
-pub struct Link {
-    nonce: u64,
-    peer: Peer,
-    /// Per message id: the simulated time at which it is due, and the requested interval.
-    streams: BTreeMap<u32, Stream>,
-    upload: Option<upload::Upload>,
-    fence_items: Vec<crate::mission::Item>,
-    events: events::Events,
-    files: files::Files,
-    outbox: Vec<Outgoing>,
-    /// Messages that are sent at a later simulated time.
-    late: Vec<(f64, Outgoing)>,
-    /// Number of acknowledgements that were late.
-    late_acks: u32,
-    texts: u16,
-    silent_until: f64,
-    received: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Stream {
-    due: f64,
-    asked: Option<f64>,
-}
-
-/// Message id, interval in seconds, and interval with [`Quirk::SlowStreams`].
-const STREAMS: &[(u32, f64, f64)] = &[
-    (telemetry::HEARTBEAT, 0.1, 1.0),
-    (telemetry::SYS_STATUS, 0.1, 1.0),
-    (telemetry::GPS_RAW_INT, 0.2, 1.0),
-    (telemetry::ATTITUDE, 0.1, 0.1),
-    (telemetry::ATTITUDE_QUATERNION, 0.1, 0.1),
-    (telemetry::LOCAL_POSITION_NED, 0.05, 0.05),
-    (telemetry::GLOBAL_POSITION_INT, 0.05, 0.1),
-    (telemetry::MISSION_CURRENT, 0.2, 1.0),
-    (telemetry::VFR_HUD, 0.2, 0.5),
-    (telemetry::DISTANCE_SENSOR, 0.1, 0.1),
-    (telemetry::ALTITUDE, 0.2, 0.5),
-    (telemetry::BATTERY_STATUS, 0.1, 2.0),
-    (telemetry::HOME_POSITION, 1.0, 1.0),
-    (telemetry::EXTENDED_SYS_STATE, 0.1, 1.0),
-    (telemetry::RC_CHANNELS, 0.2, 1.0),
-    (telemetry::CURRENT_MODE, 2.0, 2.0),
-    (camera::HEARTBEAT, 1.0, 1.0),
-];
-
 impl Link {
-    /// A connection of a vehicle with the uid `nonce`.
-    #[must_use]
-    pub fn new(nonce: u64) -> Self {
-        let idle = Stream {
-            due: 0.0,
-            asked: None,
-        };
-        Self {
-            nonce,
-            peer: Peer {
-                system: 0,
-                component: 0,
-            },
-            streams: STREAMS.iter().map(|(id, ..)| (*id, idle)).collect(),
-            upload: None,
-            fence_items: Vec::new(),
-            events: events::Events::default(),
-            files: files::Files::default(),
-            outbox: Vec::new(),
-            late: Vec::new(),
-            late_acks: 0,
-            texts: 0,
-            silent_until: f64::NEG_INFINITY,
-            received: 0,
-        }
-    }
-
-    /// Sends and receives nothing until this simulated time.
-    pub fn silence_until(&mut self, time: f64) {
-        self.silent_until = time;
-    }
-
-    /// Resets all streams when the vehicle's time restarts.
-    pub fn reboot(&mut self) {
-        *self = Self::new(self.nonce);
-    }
-
-    /// Number of messages received.
-    #[must_use]
-    pub fn received(&self) -> u64 {
-        self.received
-    }
-
     /// Handles a message; [`Link::take`] returns the answers.
     pub fn handle(&mut self, vehicle: &mut Vehicle, header: MavHeader, message: &MavMessage) {
         if vehicle.time() < self.silent_until {
@@ -186,133 +95,5 @@ impl Link {
         if now < self.silent_until {
             self.outbox.clear();
         }
-    }
-
-    /// Adds a heartbeat, whatever is due.
-    pub fn beat(&mut self, vehicle: &Vehicle) {
-        self.stream(vehicle, telemetry::HEARTBEAT);
-    }
-
-    /// Takes the messages to be sent, in order.
-    pub fn take(&mut self) -> Vec<Outgoing> {
-        std::mem::take(&mut self.outbox)
-    }
-
-    fn send(&mut self, message: MavMessage) {
-        self.send_from(AUTOPILOT, message);
-    }
-
-    fn send_all(&mut self, messages: Vec<MavMessage>) {
-        for message in messages {
-            self.send(message);
-        }
-    }
-
-    fn send_from(&mut self, component: u8, message: MavMessage) {
-        self.outbox.push(Outgoing { component, message });
-    }
-
-    fn stream(&mut self, vehicle: &Vehicle, id: u32) {
-        if id == camera::HEARTBEAT {
-            if vehicle.payload.present {
-                self.send_from(CAMERA, camera::heartbeat());
-            }
-            return;
-        }
-        self.send_all(telemetry::message(vehicle, self.nonce, id));
-    }
-
-    fn send_notice(&mut self, notice: Notice) {
-        match notice {
-            Notice::Text(severity, text) => {
-                self.texts = self.texts.wrapping_add(1).max(1);
-                self.send_all(telemetry::text(severity, &text, self.texts));
-            }
-            Notice::Reached(seq) => self.send(telemetry::reached(seq)),
-            Notice::Photo(photo) => self.send_from(CAMERA, camera::captured(&photo)),
-        }
-    }
-}
-
-/// Bits of a setpoint's type mask: which parts are ignored.
-mod ignore {
-    pub(super) const POSITION: u16 = 0x007;
-    pub(super) const VELOCITY: u16 = 0x038;
-    pub(super) const YAW: u16 = 0x400;
-    pub(super) const YAW_RATE: u16 = 0x800;
-}
-
-/// Frames relative to the body: forward, right, down.
-const BODY_FRAMES: [u32; 3] = [8, 9, 12];
-
-fn local_setpoint(vehicle: &mut Vehicle, t: &mavlink::dialects::common::SET_POSITION_TARGET_LOCAL_NED_DATA) {
-    let mask = t.type_mask.bits();
-    let body = BODY_FRAMES.contains(&(t.coordinate_frame as u32));
-    let velocity = [f64::from(t.vx), f64::from(t.vy), f64::from(t.vz)];
-    let place = [f64::from(t.x), f64::from(t.y), f64::from(t.z)];
-    let yaw = (mask & ignore::YAW == 0 && t.yaw.is_finite()).then(|| f64::from(t.yaw));
-    let yaw_rate = if mask & ignore::YAW_RATE == 0 && t.yaw_rate.is_finite() {
-        f64::from(t.yaw_rate)
-    } else {
-        0.0
-    };
-    let moves = mask & ignore::VELOCITY == 0;
-    let setpoint = if mask & ignore::POSITION == 0 {
-        Setpoint::Position {
-            place,
-            velocity: moves.then_some(velocity),
-            yaw,
-        }
-    } else if !moves {
-        return;
-    } else if body {
-        Setpoint::BodyVelocity { velocity, yaw_rate }
-    } else {
-        Setpoint::Velocity {
-            velocity,
-            yaw,
-            yaw_rate,
-        }
-    };
-    take_finite(vehicle, setpoint);
-}
-
-fn global_setpoint(
-    vehicle: &mut Vehicle,
-    t: &mavlink::dialects::common::SET_POSITION_TARGET_GLOBAL_INT_DATA,
-) {
-    if t.type_mask.bits() & ignore::POSITION != 0 {
-        return;
-    }
-    let (north, east) = vehicle
-        .home
-        .to_local(f64::from(t.lat_int) / 1e7, f64::from(t.lon_int) / 1e7);
-    // Frames 0 and 5 carry altitudes above sea level, the others above home.
-    let above_sea = matches!(t.coordinate_frame as u32, 0 | 5);
-    let height = if above_sea {
-        f64::from(t.alt) - vehicle.home.alt
-    } else {
-        f64::from(t.alt) + vehicle.home_amsl() - vehicle.home.alt
-    };
-    let yaw = (t.type_mask.bits() & ignore::YAW == 0 && t.yaw.is_finite()).then(|| f64::from(t.yaw));
-    let place = [north, east, -height];
-    take_finite(
-        vehicle,
-        Setpoint::Position {
-            place,
-            velocity: None,
-            yaw,
-        },
-    );
-}
-
-/// PX4 drops a setpoint that contains NaN or infinity.
-fn take_finite(vehicle: &mut Vehicle, setpoint: Setpoint) {
-    let numbers = match setpoint {
-        Setpoint::Position { place, .. } => place,
-        Setpoint::Velocity { velocity, .. } | Setpoint::BodyVelocity { velocity, .. } => velocity,
-    };
-    if numbers.iter().all(|number| number.is_finite()) {
-        vehicle.take_setpoint(setpoint);
     }
 }

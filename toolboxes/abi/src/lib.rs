@@ -6,31 +6,11 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
 
+pub mod status;
+
 use core::ffi::{c_char, c_int, c_void};
 
-/// The result of a function: one of the constants of [`status`]. An integer rather than an enum, because a foreign
-/// library may return any value.
-pub type Status = u32;
-
-/// The values of [`Status`].
-pub mod status {
-    use super::Status;
-
-    /// Done, or accepted.
-    pub const OK: Status = 0;
-    /// Failed.
-    pub const ERR: Status = 1;
-    /// The arguments cannot be used.
-    pub const BAD_ARGS: Status = 2;
-    /// Ended because of cancel or halt.
-    pub const CANCELLED: Status = 3;
-    /// Not possible now.
-    pub const BUSY: Status = 4;
-    /// The toolbox caught a panic or an exception.
-    pub const PANIC: Status = 5;
-    /// No such tool; from `plan` and `conclude`: the host handles this tool itself.
-    pub const UNKNOWN_TOOL: Status = 6;
-}
+pub use status::Status;
 
 /// The levels of [`Host::log`].
 pub mod level {

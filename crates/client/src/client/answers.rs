@@ -7,7 +7,7 @@ use ovos_toolbox_wire::Object;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Client, write_data};
+use super::connection::{Client, write_data};
 use crate::error::ClientError;
 use crate::requests::{self, Request, Requests};
 use crate::routes::IDENT;

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use ovos_toolbox_wire::Object;
 use serde_json::Value;
 
-use super::Run;
+use super::ledger::Run;
 use crate::batch::Claim;
 use crate::end::End;
 use crate::hands::{CallResult, waves};

@@ -6,7 +6,7 @@ use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::Run;
+use super::ledger::Run;
 use crate::answer::ModelCall;
 use crate::budget::millis;
 use crate::end::End;

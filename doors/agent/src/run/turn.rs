@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use ovos_toolbox_wire::{Effect, Object};
 use serde_json::{Value, json};
 
-use super::Run;
+use super::ledger::Run;
 use crate::answer::{Answer, ModelCall};
 use crate::batch::{Claim, batches};
 use crate::budget::{Charge, Usage, Verdict};

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
 
-use super::Chat;
+use super::conversation::Chat;
 use crate::call::{call, call_id};
 use crate::claim::{Claim, ClaimError};
 use crate::dialect::{Meaning, Target, VoiceCall};

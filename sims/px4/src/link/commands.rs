@@ -7,7 +7,9 @@ use mavlink::dialects::common::{
     PARAM_REQUEST_READ_DATA, PARAM_SET_DATA, PARAM_VALUE_DATA,
 };
 
-use super::{AUTOPILOT, CAMERA, Link, Outgoing, Stream, camera, telemetry};
+use super::address::{AUTOPILOT, CAMERA, Outgoing};
+use super::connection::{Link, Stream};
+use super::{camera, telemetry};
 use crate::{
     log::Ack,
     log::{Cause, What},

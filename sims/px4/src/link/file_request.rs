@@ -4,10 +4,9 @@
 
 use mavlink::dialects::common::FILE_TRANSFER_PROTOCOL_DATA;
 
-use super::{
-    AUTOPILOT, Link,
-    files::{PATIENCE_S, Request, answer, code},
-};
+use super::address::AUTOPILOT;
+use super::connection::Link;
+use super::files::{PATIENCE_S, Request, answer, code};
 use crate::vehicle::Vehicle;
 
 impl Link {

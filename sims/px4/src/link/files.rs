@@ -4,7 +4,8 @@
 
 use mavlink::dialects::common::{FILE_TRANSFER_PROTOCOL_DATA, MavMessage};
 
-use super::{address::Peer, metadata};
+use super::address::Peer;
+use super::metadata;
 use crate::vehicle::Vehicle;
 
 /// Bytes of a message for file data or a path.

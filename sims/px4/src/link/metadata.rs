@@ -7,10 +7,8 @@ use std::sync::LazyLock;
 use mavlink::dialects::common::{COMPONENT_METADATA_DATA, CompMetadataType, MavMessage};
 use serde_json::{Map, Value, json};
 
-use super::{
-    address::AUTOPILOT,
-    events::{ARMING_SUMMARY, HEALTH_SUMMARY, NAV_STATES, sub_id},
-};
+use super::address::AUTOPILOT;
+use super::events::{ARMING_SUMMARY, HEALTH_SUMMARY, NAV_STATES, sub_id};
 use crate::{
     quirks::Quirk,
     vehicle::{

@@ -13,7 +13,8 @@ use mavlink::dialects::common::{
     RC_CHANNELS_DATA, STATUSTEXT_DATA, SYS_STATUS_DATA, TIMESYNC_DATA, VFR_HUD_DATA,
 };
 
-use super::{address::Peer, metadata};
+use super::address::Peer;
+use super::metadata;
 use crate::{
     geo::horizontal,
     mode::Mode,

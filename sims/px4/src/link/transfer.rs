@@ -9,7 +9,8 @@ use mavlink::dialects::common::{
 
 use num_traits::FromPrimitive;
 
-use super::{Link, upload::Upload};
+use super::connection::Link;
+use super::upload::Upload;
 use crate::{
     fence::{Area, Fence},
     log::Ack,

@@ -3,7 +3,8 @@
 //! Names, sentences, severities and components are those of PX4's `HealthAndArmingChecks`. Start with
 //! [`Vehicle::failing_checks`].
 
-use super::{Vehicle, severity};
+use super::notice::severity;
+use super::state::Vehicle;
 use crate::{mode::Mode, quirks::Quirk};
 
 /// Time after boot until the estimator is ready, seconds.

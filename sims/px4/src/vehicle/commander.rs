@@ -3,7 +3,10 @@
 //! Decides; the navigator flies. The rules are PX4 1.16's as far as tools meet them; surprising behaviour is a
 //! [`Quirk`].
 
-use super::{Landed, Notice, Plan, Setpoint, Vehicle, motion, severity};
+use super::motion;
+use super::notice::{Notice, severity};
+use super::plan::{Landed, Plan, Setpoint};
+use super::state::Vehicle;
 use crate::{
     fence::Fence,
     geo::{Ned, horizontal},

@@ -2,10 +2,9 @@
 //!
 //! Refuses nothing; the commander does. Start with [`Vehicle::fly`].
 
-use super::{
-    Plan, Setpoint, Vehicle,
-    motion::{self, Speeds, Want},
-};
+use super::motion::{self, Speeds, Want};
+use super::plan::{Plan, Setpoint};
+use super::state::Vehicle;
 use crate::{
     geo::{Ned, difference, horizontal, length},
     log::Cause,

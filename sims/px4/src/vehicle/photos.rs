@@ -2,7 +2,9 @@
 //!
 //! Start with [`Vehicle::take_photo`].
 
-use super::{Notice, Vehicle, payload::Photo};
+use super::notice::Notice;
+use super::payload::Photo;
+use super::state::Vehicle;
 use crate::log::Ack;
 
 impl Vehicle {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use gst::glib;
 use gst::prelude::*;
 
-use super::Policy;
 use super::access::{Kind, of_property};
+use super::allowed::Policy;
 use super::refusal::Refusal;
 
 /// Watches a checked pipeline in NULL state until it is finalized. The pipeline's threads call `report`, which must not

@@ -10,9 +10,10 @@ use gst::prelude::*;
 
 use super::access::{self, Access, Kind, Role};
 use super::address::{self, Address};
+use super::allowed::{MOST_NESTED, Policy};
+use super::element::{factory_name, port_of};
 use super::refusal::Refusal;
 use super::site::Site;
-use super::{MOST_NESTED, Policy, factory_name, port_of};
 use crate::description::{Description, ElementText};
 use crate::uses::Uses;
 

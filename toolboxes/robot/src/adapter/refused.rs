@@ -8,9 +8,11 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{ActionError, ActionOutput, Adapter, Control};
+use super::contract::{ActionOutput, Adapter};
+use super::control::Control;
 use crate::action::Action;
 use crate::capability::Capabilities;
+use crate::error::ActionError;
 use crate::subsystem::Subsystem;
 
 /// A robot that is not driven.

@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 use ros_graph::error::GraphError;
 use serde_json::Value;
 
+use super::contract::{ActionOutput, BackendState, Notice, Notify};
+use super::control::Control;
 use super::seek::{Seek, Sought};
-use super::{ActionError, ActionOutput, BackendState, Control, Notice, Notify};
 use crate::action::{Action, Velocity};
 use crate::capability::Capabilities;
 use crate::dds::asked::DdsRequest;
+use crate::error::ActionError;
 use crate::ros::watch::{Watch, Watched};
 use crate::ros::{RosConfig, RosError};
 use crate::step::Step;

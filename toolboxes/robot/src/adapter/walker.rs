@@ -11,10 +11,12 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
+use super::contract::{ActionOutput, Adapter};
+use super::control::Control;
 use super::remote::{Link, Remote, until};
-use super::{ActionError, ActionOutput, Adapter, Control};
 use crate::action::{Action, Keyframe, Motion};
 use crate::capability::Capabilities;
+use crate::error::ActionError;
 use crate::ros::RosError;
 use crate::step::{Grip, Step};
 use crate::subsystem::Subsystem;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::asked::{DdsRequest, OpenRequests, Verdict};
 use super::number::float;
-use super::{Participant, Publisher};
+use super::participant::{Participant, Publisher};
 use crate::ros::error::RosError;
 
 pub const REQUESTS: &str = "/LocoApiTopicReq";

@@ -5,10 +5,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use ros_graph::dds::SETTLE;
 use ros_graph::inbox::Unread;
 use serde::de::DeserializeOwned;
 
-use super::{Participant, SETTLE, read};
+use super::participant::{Participant, read};
 use crate::ros::error::RosError;
 
 /// The newest message of one topic, which is read when it is asked for: a robot says hundreds in a second.

@@ -1,4 +1,4 @@
-//! A number of a message, which may be none.
+//! A number of a message.
 
 use serde::{Deserialize, Deserializer};
 
@@ -14,4 +14,13 @@ pub(super) fn float<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D
         NumberOrText::Number(number) => number,
         NumberOrText::Text(text) => text.parse().unwrap_or(f32::NAN),
     })
+}
+
+/// Degrees as the radians of the robots' messages.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "an angle has no more digits than a float"
+)]
+pub(crate) fn radians(degrees: f64) -> f32 {
+    degrees.to_radians() as f32
 }

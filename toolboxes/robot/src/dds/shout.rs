@@ -12,7 +12,7 @@ use ros_graph::graph::{Graph, Publisher};
 use serde::Serialize;
 use std::sync::Arc;
 
-use super::library;
+use super::participant::library;
 use crate::ros::carrier;
 use crate::ros::config::RosConfig;
 use crate::ros::error::RosError;

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::asked::{DdsRequest, OpenRequests, Verdict};
 use super::number::float;
-use super::{Participant, Publisher};
+use super::participant::{Participant, Publisher};
 use crate::ros::error::RosError;
 
 pub const REQUEST: &str = "unitree_api/msg/Request";

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use ovos_toolbox_wire::{Event, Severity};
 
+use super::process::Keeper;
+use super::safe_stop;
 use super::verdict::Last;
-use super::{Keeper, safe_stop};
 use crate::process::spawner::signal_name;
 use crate::transport::peer::{Death, End};
 

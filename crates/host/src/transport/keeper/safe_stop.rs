@@ -4,7 +4,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::KeeperSettings;
+use super::process::KeeperSettings;
 use crate::artifact::file::{Launch, Task};
 use crate::process::descriptors;
 use crate::process::spawner::spawn_now;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use protocol::Functions;
 
-use super::Peer;
+use super::state::Peer;
 
 /// The number of last lines of a process that are reported when it dies.
 const LAST_LINES: usize = 5;

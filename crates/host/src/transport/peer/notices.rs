@@ -11,9 +11,9 @@ use program::payload::MAX_FAILURE_BYTES;
 use protocol::{Answer, Notice, Order, Raw, RunEnd};
 use serde_json::Value;
 
-use super::{Departure, End, Peer, Run};
+use super::state::{Departure, End, Peer, Run};
 use crate::contract::answer;
-use crate::contract::services::Request;
+use crate::contract::services::{Origin, Request};
 use engine::{NoAnswer, RunResult};
 
 impl Peer {
@@ -177,6 +177,21 @@ impl Peer {
             // A failure is never too long.
             _ = self.lanes.data(order(Err(failure)));
         }
+    }
+
+    /// Gives up a toolbox that does not close in time and that nothing can end.
+    pub(crate) fn abandon(&self) {
+        let Origin {
+            toolbox_id,
+            generation,
+        } = &self.origin;
+        tracing::error!(
+            toolbox = &**toolbox_id,
+            generation,
+            limit_ms = u64::try_from(self.limits.close.as_millis()).unwrap_or(u64::MAX),
+            "the toolbox did not close; it is abandoned until its process ends"
+        );
+        self.ended(End::Abandoned);
     }
 
     /// Notes that the toolbox is gone, and tells all waiting callers why.

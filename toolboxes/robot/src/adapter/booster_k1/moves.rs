@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::BoosterK1;
+use super::robot::BoosterK1;
 use super::routines::End;
 use super::rpc::{RpcLink, head_body};
 use crate::action::Keyframe;

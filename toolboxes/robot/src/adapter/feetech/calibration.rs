@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::device::Feetech;
 use super::motion::{Blocked, Goal};
-use super::servo::Servo;
+use super::servo::{Servo, tenth};
 use super::settings::home_here;
-use super::{Feetech, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::resolve::CAREFUL;
 use crate::subsystem::Subsystem;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::device::Feetech;
+use super::servo::tenth;
 use super::torque::ready;
-use super::{Feetech, tenth};
 use crate::action::Velocity;
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::config::{FeetechConfig, estop};
+use super::device::Feetech;
 use super::rehearsal::Rehearsal;
 use super::rest::safe_stop;
 use crate::adapter::around::SimConfig;
-use crate::adapter::feetech::Feetech;
 use crate::adapter::{ActionError, Adapter, Notify};
 use crate::capability::{Capabilities, Services};
 use crate::conduct::Stop;

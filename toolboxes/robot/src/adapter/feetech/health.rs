@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::servo::{TURN, exact};
-use super::{Feetech, tenth};
+use super::device::Feetech;
+use super::servo::{TURN, exact, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
 use crate::servo::{Health, Register, ServoError};

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::device::Feetech;
 use super::motion::{Goal, THERE};
-use super::servo::{Servo, exact, round};
-use super::{Feetech, tenth};
+use super::servo::{Servo, exact, round, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
 use crate::servo::{Calibration, Family, Register};

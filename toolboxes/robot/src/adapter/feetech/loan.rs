@@ -14,9 +14,10 @@ use rustix::process::Signal;
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::device::Feetech;
 use super::rest::{Rest, settle_in_order, slowed};
+use super::servo::tenth;
 use super::torque::{ease, hold, power};
-use super::{Feetech, tenth};
 use crate::adapter::{ActionError, ActionOutput, BackendState, Control, Notice};
 use crate::capability::BusName;
 use crate::policy::PolicyTable;

@@ -5,12 +5,12 @@
 
 use serde_json::json;
 
+use super::device::Feetech;
 use super::end::End;
 use super::kept::in_words;
 use super::motion::{Blocked, Goal, THERE, USUAL_FORCE};
-use super::servo::Servo;
+use super::servo::{Servo, tenth};
 use super::torque::with_torque_off;
-use super::{Feetech, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::resolve::{CAREFUL, SWEEP};
 use crate::servo::Register;

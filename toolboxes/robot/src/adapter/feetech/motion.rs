@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::servo::{Servo, exact};
+use super::device::Feetech;
+use super::servo::{Servo, exact, tenth};
 use super::torque::{SLOWEST, hold, power};
-use super::{Feetech, tenth};
 use crate::action::{Keyframe, LiftTarget};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::{BusName, Gripper};

@@ -13,12 +13,12 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::config::FeetechConfig;
+use super::device::Feetech;
 use super::layout::Layout;
 use super::odometry::Odometry;
 use super::servo::{Servo, exact, round};
 use crate::action::{Action, Motion};
 use crate::adapter::around::{FRAME, Fault, Place, SimConfig, Surroundings, Thing};
-use crate::adapter::feetech::Feetech;
 use crate::adapter::{ActionError, ActionOutput, Adapter, BackendState, Control, Notice, Notify, Sighting};
 use crate::capability::{BusName, Capabilities};
 use crate::driver::DrivenRobot;

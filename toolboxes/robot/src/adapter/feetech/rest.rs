@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Feetech;
 use super::config::{FeetechConfig, Unheard, estop};
+use super::device::Feetech;
 use super::layout::{Group, Layout};
 use super::torque::{ease, hold};
 use crate::adapter::{ActionError, Estop};

@@ -130,3 +130,8 @@ pub(crate) fn round(value: f64) -> i64 {
 pub(crate) fn exact(steps: i64) -> f64 {
     steps as f64
 }
+
+/// Rounds to one digit behind the point.
+pub(crate) fn tenth(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Feetech;
+use super::device::Feetech;
 use super::kept::{in_words, offset_for};
 use super::servo::Servo;
 use super::torque::with_torque_off;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::device::Feetech;
 use super::motion::{Blocked, Goal};
-use super::servo::exact;
-use super::{Feetech, tenth};
+use super::servo::{exact, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
 use crate::resolve::CAREFUL;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::device::Feetech;
+use super::servo::tenth;
 use super::settings::configure;
 use super::torque::{ease, power, ready};
-use super::{Feetech, tenth};
 use crate::action::Action;
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
