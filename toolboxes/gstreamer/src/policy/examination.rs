@@ -109,7 +109,12 @@ impl Policy {
             .map_err(|wrong| wrong.on(&name, Some(property)))
     }
 
-    pub(super) fn examine_tree(&self, element: &gst::Element, depth: usize, uses: &mut Uses) -> Result<(), Refusal> {
+    pub(super) fn examine_tree(
+        &self,
+        element: &gst::Element,
+        depth: usize,
+        uses: &mut Uses,
+    ) -> Result<(), Refusal> {
         let name = element_name(element);
         if depth > MOST_NESTED {
             return Err(Refusal::new(
