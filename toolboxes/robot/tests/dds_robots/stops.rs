@@ -88,7 +88,7 @@ fn a_halt_is_the_last_word() {
         .with_deadline(Duration::from_secs(60));
         let mut latencies: Vec<f64> = (0..stops).map(|_| first_zero(&peer, &harness)).collect();
         latencies.sort_by(f64::total_cmp);
-        let at = |share: usize| latencies[(latencies.len() * share / 100).min(latencies.len() - 1)];
+        let at = |share: usize| latencies[(latencies.len() * share).div_ceil(100) - 1];
         println!(
             "{file} {kind} {peer_kind:?}: {stops} halts: the first zero after {:.1} ms in the middle, {:.1} ms the 99th of a hundred, {:.1} ms at most",
             at(50),
