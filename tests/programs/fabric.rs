@@ -180,6 +180,8 @@ fn a_cancel_a_halt_and_a_stop_reach_the_other_machine_at_once() {
     laptop.resume();
     let output = laptop.doctor(&robot);
     assert!(!output.contains("EMERGENCY STOP"), "{output}");
+    // Where all is well, the look leaves no trace of a connection that broke.
+    assert!(!robot.host.output().contains("handshake"), "{}", robot.host.log());
     let done = laptop
         .client
         .invoke("assemble", &json!({ "steps": 1, "step_ms": 1 }));
