@@ -1,7 +1,7 @@
 //! The console: the history of what a running ovos-tools did, and a page on which people see and stop what it does.
 //!
 //! It is a door as the others are: an ordinary client of the bus, and of the control socket, which streams the facts. The service has
-//! no code for it, and is none the worse without it. [`history`] keeps the facts, and [`look`] prints them; [`web`] serves the page,
+//! no code for it, and is none the worse without it. [`history`] keeps the facts, and [`mod@look`] prints them; [`web`] serves the page,
 //! [`gate`] and [`people`] decide who may use it.
 //!
 //! ```console

@@ -1,7 +1,7 @@
 //! What every driver is: the channels of a robot's file, and what follows from them.
 //!
 //! Owns the trait. A driver's type is what the table `channels` of a file is read into; what it drives is an
-//! [`Adapter`](crate::adapter::Adapter). Read [`Driver`].
+//! [`Adapter`]. Read [`Driver`].
 
 use std::sync::Arc;
 

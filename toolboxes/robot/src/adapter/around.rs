@@ -1,7 +1,7 @@
 //! What is around a simulated robot: people, things, the floor under its base, and the file of its commands.
 //!
 //! Owns everything that is there whatever simulates the robot itself: simulated servos under the driver of an owner
-//! ([`Rehearsal`](crate::adapter::feetech)), or the stand-in of a robot on a network. Read [`Surroundings`].
+//! (`feetech::Rehearsal`), or the stand-in of a robot on a network. Read `Surroundings`.
 
 mod config;
 pub(crate) mod driver;
