@@ -117,10 +117,10 @@ impl Toolbox for Ros {
     }
 
     fn halt(&self, halt: &Halt) -> Result<(), ToolError> {
-        let said = self.moving.halt(&self.host, halt);
+        let begun = self.moving.halt(&self.host, halt);
         self.pursuits
             .halt(&self.host, halt, self.config.allow.goal.keys());
-        Ok(said?)
+        Ok(begun?)
     }
 
     fn may_close(&self) -> Result<(), ToolError> {

@@ -11,7 +11,6 @@ use ros_graph::graph::{Goal, Graph};
 
 use crate::graph::JoinedGraph;
 use crate::name::subsystem;
-use crate::toolbox::Ros;
 
 /// How long an action is given to accept a goal, and to end it after its cancel.
 const LIMITS: Limits = Limits {
@@ -65,9 +64,9 @@ impl Pursuits {
     ///
     /// # Errors
     /// It was not accepted, or the call was halted.
-    pub(crate) async fn send(
+    pub(crate) async fn send<T: Toolbox>(
         self: &Arc<Self>,
-        context: &Context<Ros>,
+        context: &Context<T>,
         action: &str,
         goal: Value,
     ) -> Result<HeldGoal, ToolError> {
