@@ -34,7 +34,7 @@ use tokio_util::task::TaskTracker;
 use zenoh::sample::SampleKind;
 use zenoh::{Session, Wait as _};
 
-use crate::folder::{Folder, Identity};
+use crate::folder::{Folder, Identity, wall_clock};
 use crate::messages::every_key;
 use crate::peers::PeerList;
 use crate::session::{endpoint, host_config, reason};
@@ -305,7 +305,7 @@ impl Entrance {
     /// Lets machines in that were added, and shows a new certificate. Machines that were taken away are refused by the desk from the next
     /// look on, without disturbing others. Closing and opening may take seconds, so this has a thread of its own.
     fn follow_folder(&self, end: &CancellationToken) {
-        let mut is_reachable = true;
+        let mut is_in_order = true;
         while !end.is_cancelled() {
             thread::sleep(FOLDER_LOOK);
             let peers = self.desk.peers.now();
@@ -314,13 +314,20 @@ impl Entrance {
             if end.is_cancelled() {
                 return;
             }
+            // Zenoh ends a link with the certificate behind it, but for one that is made in its last second.
+            if session
+                .as_ref()
+                .is_some_and(|open| open.valid_until <= wall_clock())
+            {
+                close(&mut session);
+            }
             let why = match identity {
                 Err(why) => Some(why.to_string()),
                 Ok(identity) => {
-                    let is_old = session.as_ref().is_none_or(|opened| {
+                    let is_old = session.as_ref().is_none_or(|open| {
                         let mut allowed = peers.peers.keys().filter(|name| peers.role(name).is_some());
-                        let is_other = |name| peers.role(name) != opened.peers.role(name);
-                        identity.valid_until != opened.valid_until || allowed.any(|name| is_other(name))
+                        let is_other = |name| peers.role(name) != open.peers.role(name);
+                        identity.valid_until != open.valid_until || allowed.any(|name| is_other(name))
                     });
                     if is_old {
                         self.reopen(&mut session).err()
@@ -331,24 +338,33 @@ impl Entrance {
             };
             // Tried again at the next look, and said once.
             if let Some(why) = &why
-                && is_reachable
+                && is_in_order
             {
-                tracing::error!(why, "nobody reaches this host");
+                let reached = session.is_some();
+                tracing::error!(
+                    why,
+                    reached,
+                    "this host has no place in its fabric to open connections with"
+                );
             }
-            is_reachable = why.is_none();
+            is_in_order = why.is_none();
         }
     }
 
     fn reopen(&self, session: &mut Option<OpenSession>) -> Result<(), String> {
         tracing::info!("the peers of this host, or its certificate, changed: its connections are made anew");
         // The port has to be free.
-        if let Some(old) = session.take()
-            && let Err(error) = old.session.close().wait()
-        {
-            tracing::warn!(%error, "the old session did not close");
-        }
+        close(session);
         *session = Some(self.open()?);
         Ok(())
+    }
+}
+
+fn close(session: &mut Option<OpenSession>) {
+    if let Some(old) = session.take()
+        && let Err(error) = old.session.close().wait()
+    {
+        tracing::warn!(%error, "the old session did not close");
     }
 }
 

@@ -14,7 +14,7 @@ use zenoh::query::{ConsolidationMode, Reply};
 use zenoh::sample::SampleKind;
 use zenoh::{Session, Wait as _};
 
-use crate::folder::{Folder, Identity};
+use crate::folder::{Folder, Identity, wall_clock};
 use crate::messages::{Ask, Right, key};
 use crate::session::{mount_config, reason};
 
@@ -52,11 +52,16 @@ struct Dialled {
     is_other: Arc<AtomicBool>,
     /// When it was opened, or something was heard last.
     last_answer: Arc<Mutex<Instant>>,
+    /// When the certificate of this machine ends that it was opened with, in seconds since 1970.
+    valid_until: u64,
 }
 
 impl Dialled {
     fn is_usable(&self) -> bool {
-        !self.is_other.load(Ordering::SeqCst) && self.last_answer.lock().elapsed() < SILENT
+        // Zenoh ends a link with the certificate behind it, but for one that is made in its last second.
+        wall_clock() < self.valid_until
+            && !self.is_other.load(Ordering::SeqCst)
+            && self.last_answer.lock().elapsed() < SILENT
     }
 }
 
@@ -83,7 +88,7 @@ impl Line {
         }
         self.close();
         // Read again: it may have been made anew meanwhile.
-        self.folder.valid_identity().map_err(|error| error.to_string())?;
+        let identity = self.folder.valid_identity().map_err(|error| error.to_string())?;
         let config = mount_config(&self.folder, &self.endpoint)?;
         let session = zenoh::open(config).wait().map_err(|error| {
             format!(
@@ -104,6 +109,7 @@ impl Line {
             session,
             is_other,
             last_answer: Arc::new(Mutex::new(Instant::now())),
+            valid_until: identity.valid_until,
         });
         Ok(())
     }
@@ -219,6 +225,7 @@ impl Line {
             session,
             is_other,
             last_answer,
+            ..
         }) = dialled
         else {
             return;
