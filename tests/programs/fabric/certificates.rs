@@ -52,6 +52,23 @@ fn moved_after(robot: &Robot, from: usize, moment: u64) -> Duration {
     Duration::from_nanos(last.expect("a step").at.saturating_sub(moment))
 }
 
+/// Moves something when a certificate ends at this time of the wall clock: it ends with it, and not before.
+fn move_past(robot: &Robot, laptop: &mut Assistant, end: Duration) {
+    while wall_clock() + BEFORE < end {
+        thread::park_timeout(Duration::from_millis(50));
+    }
+    let from = move_on(robot, laptop);
+    let left = end.checked_sub(wall_clock()).expect("it moves before the end");
+    let end = monotonic_ns() + u64::try_from(left.as_nanos()).unwrap();
+    laptop.client.until_answered([&"moves".to_owned()]);
+    let after = moved_after(robot, from, end);
+    assert!(
+        after <= AT_REST + SLACK,
+        "moved {after:?} after the certificate had ended"
+    );
+    assert!(monotonic_ns() >= end, "it ended before its certificate");
+}
+
 fn until_unreachable(laptop: &mut Assistant, why: &str) {
     toolbox_until(&mut laptop.client, "testbed", why, |toolbox| {
         let backend = &toolbox["backend"];
@@ -87,19 +104,7 @@ fn a_certificate_that_ends_ends_the_link_and_what_its_machine_moves() {
     invite(&days(VALID));
     let mut laptop = Assistant::new("laptop", &robot);
     let end = end_of(&laptop.scene);
-    while wall_clock() + BEFORE < end {
-        thread::park_timeout(Duration::from_millis(50));
-    }
-    let from = move_on(&robot, &mut laptop);
-    let left = end.checked_sub(wall_clock()).expect("it moves before the end");
-    let end = monotonic_ns() + u64::try_from(left.as_nanos()).unwrap();
-    laptop.client.until_answered([&"moves".to_owned()]);
-    let after = moved_after(&robot, from, end);
-    assert!(
-        after <= AT_REST + SLACK,
-        "moved {after:?} after the certificate had ended"
-    );
-    assert!(monotonic_ns() >= end, "it ended before its certificate");
+    move_past(&robot, &mut laptop, end);
     // What is wrong is said on this side, by the service and by hand.
     let why = "the certificate of `laptop` ended";
     until_unreachable(&mut laptop, why);
@@ -119,20 +124,7 @@ fn a_certificate_that_ends_ends_the_link_and_what_its_machine_moves() {
 fn the_certificate_of_a_host_that_ends_ends_what_it_moves() {
     let mut robot = Robot::valid_for(VALID, &[("laptop", "operator")]);
     let mut laptop = Assistant::new("laptop", &robot);
-    let end = end_of(&robot.scene);
-    while wall_clock() + BEFORE < end {
-        thread::park_timeout(Duration::from_millis(50));
-    }
-    let from = move_on(&robot, &mut laptop);
-    let left = end.checked_sub(wall_clock()).expect("it moves before the end");
-    let end = monotonic_ns() + u64::try_from(left.as_nanos()).unwrap();
-    laptop.client.until_answered([&"moves".to_owned()]);
-    let after = moved_after(&robot, from, end);
-    assert!(
-        after <= AT_REST + SLACK,
-        "moved {after:?} after the certificate of the host had ended"
-    );
-    assert!(monotonic_ns() >= end, "it ended before its certificate");
+    move_past(&robot, &mut laptop, end_of(&robot.scene));
     let why = "the certificate of `robot1` ended";
     robot
         .host
