@@ -242,9 +242,7 @@ impl Hosting {
     fn end(&self, runtime: &Runtime) {
         runtime.block_on(self.desk.toolboxes.shut_down(CLOSING));
         self.end.cancel();
-        if let Some(opened) = self.entrance.session.lock().take() {
-            _ = opened.session.close().wait();
-        }
+        close(&mut self.entrance.session.lock());
     }
 }
 

@@ -192,8 +192,8 @@ fn reach(socket: &str) -> Result<(), String> {
             Err(error) => {
                 why = match error.kind() {
                     ErrorKind::ConnectionRefused => format!(
-                        "nothing listens on {address}: start `ovos-tools fabric host` there, or correct the port; a host whose certificate has ended \
-                         does not listen either, and its log says so"
+                        "nothing listens on {address}: start `ovos-tools fabric host` there, or correct the port; a host whose \
+                         certificate has ended does not listen either, and its log says so"
                     ),
                     ErrorKind::TimedOut | ErrorKind::WouldBlock => format!(
                         "{address} does not answer within {} s: the machine is off, or a firewall drops the port",
