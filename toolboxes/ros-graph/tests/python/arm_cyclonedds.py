@@ -1,6 +1,7 @@
 """An arm behind ros2_control, made of the published Cyclone DDS: arm_cyclonedds.py KIND DOMAIN.
 
-It publishes /joint_states at 50 Hz, its arm's joints and its hand's in messages of their own, and has the action
+It publishes /joint_states at 50 Hz, its arm's joints and its hand's in messages of their own (one that is in `pieces` each joint in one
+of its own, all at once twice a second), and has the action
 /scaled_joint_trajectory_controller/follow_joint_trajectory: joints go along the cubic of a trajectory of one point from where they are,
 and the goal is given up where they are farther beside it than its path tolerance, or not as close to its end as its goal tolerance when
 that time is over. Its hand takes GripperCommand on /gripper/gripper_cmd, or ParallelGripperCommand where KIND is `parallel`. KIND `absent`
@@ -179,12 +180,14 @@ states = writer("rt/joint_states", JointState)
 
 
 def publish():
+    in_pieces = kind == "pieces"
+    parts = [[name] for name in (*JOINTS, FINGER)] if in_pieces else [JOINTS, [FINGER]]
     while not ended.is_set():
-        time.sleep(0.02)
+        time.sleep(0.5 if in_pieces else 0.02)
         if said["lets go"].is_set():
             at[FINGER] = 0.0
         if not silent.is_set():
-            for names in (JOINTS, [FINGER]):
+            for names in parts:
                 states.write(JointState(Header(zero_time(), ""), names, [at[name] for name in names], [], []))
 
 

@@ -31,6 +31,10 @@ use crate::subsystem::Subsystem;
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a topic is looked for before it is looked for again.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// What is heard of a topic whose messages say all of it each: the newest.
+const NEWEST: usize = 1;
+/// What waits of a topic whose messages say a part of it each, such as the joints of one controller: more than come at once.
+const PARTS: usize = 64;
 
 /// What came last on a channel, and when.
 pub(super) struct Newest<T>(Mutex<Option<(Instant, T)>>);
@@ -131,8 +135,8 @@ impl BaseLink {
         if let Some(channel) = &channel {
             runtime.spawn(keep(Arc::clone(&graph), config.clone(), Arc::clone(channel)));
         }
-        let hears: [(Option<&str>, Store); 5] = [
-            (config.odometry.as_deref(), |readings, message, _| {
+        let hears: [(Option<&str>, usize, Store); 5] = [
+            (config.odometry.as_deref(), NEWEST, |readings, message, _| {
                 Odometry::read(message).map(|read| readings.odometry.put(read))
             }),
             (
@@ -140,20 +144,22 @@ impl BaseLink {
                     .navigate
                     .as_ref()
                     .and_then(|navigate| navigate.pose.as_deref()),
+                NEWEST,
                 |readings, message, _| {
                     let (_, then) = readings.odometry.get().unwrap_or_default();
                     Odometry::read(message).map(|read| readings.pose.put((read, then)))
                 },
             ),
-            (config.battery.as_deref(), |readings, message, _| {
+            (config.battery.as_deref(), NEWEST, |readings, message, _| {
                 readings.battery.put(Battery::read(message));
                 Some(())
             }),
             (
                 config.scan.as_ref().map(|scan| scan.topic.as_str()),
+                NEWEST,
                 |readings, message, ahead| Scan::read(message, ahead).map(|read| readings.scan.put(read)),
             ),
-            (config.joints(), |readings, message, _| {
+            (config.joints(), PARTS, |readings, message, _| {
                 readings.joints.put(message)
             }),
         ];
@@ -168,12 +174,12 @@ impl BaseLink {
             async move { compare(graph.as_ref(), &config, &lacks).await }
         });
         let ahead = config.scan.as_ref().map_or(0.0, |scan| scan.ahead);
-        for (topic, store) in hears {
+        for (topic, waiting, store) in hears {
             if let Some(topic) = topic.map(str::to_owned) {
                 let (graph, readings, lacks) =
                     (Arc::clone(&graph), Arc::clone(&readings), Arc::clone(&lacks));
                 runtime.spawn(async move {
-                    hear(graph.as_ref(), &topic, &lacks, |message| {
+                    hear(graph.as_ref(), &topic, waiting, &lacks, |message| {
                         store(&readings, message, ahead)
                     })
                     .await;
@@ -250,17 +256,23 @@ fn now(kept: &Kept) -> Result<Arc<Channel>, GraphError> {
 /// Keeps the message of a topic; `None` where it is not of the kind.
 type Store = fn(&Readings, &Value, f64) -> Option<()>;
 
-/// Hears a topic for as long as it is polled.
-async fn hear(graph: &dyn Graph, topic: &str, lacks: &Lacks, store: impl Fn(&Value) -> Option<()>) {
+/// Hears a topic for as long as it is polled; so many messages wait at most.
+async fn hear(
+    graph: &dyn Graph,
+    topic: &str,
+    messages: usize,
+    lacks: &Lacks,
+    store: impl Fn(&Value) -> Option<()>,
+) {
     let bounds = Bounds {
-        messages: 1,
+        messages,
         ..Bounds::default()
     };
     let mut reported = None;
     loop {
         let error = match graph.subscribe(topic, None, bounds, PATIENCE).await {
             Ok(mut subscription) => loop {
-                match subscription.newest(PATIENCE).await {
+                match subscription.next(PATIENCE).await {
                     Ok(message) if store(&message.value).is_none() => {
                         break GraphError::OtherType {
                             name: topic.to_owned(),

@@ -89,6 +89,15 @@ impl Scene {
     }
 }
 
+/// Publishers of one topic tell of some joints each, and what they say at once is all heard.
+#[test]
+fn joints_that_are_told_one_by_one_are_all_known() {
+    let Some(scene) = scene("pieces") else { return };
+    for pose in ["ready", "home"] {
+        scene.does("move_arm", json!({"arm": "right", "position": pose}));
+    }
+}
+
 #[test]
 fn an_arm_and_its_hand_go_where_the_joint_states_say() {
     each(&["gripper", "parallel"], |kind| {
