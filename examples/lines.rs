@@ -68,7 +68,7 @@ async fn serve(arguments: &Arguments) -> Result<(), ProgramError> {
         let (name, arguments) = line.trim().split_once(' ').unwrap_or((line.trim(), "{}"));
         // A stop looks at nothing but its name, and waits for nothing.
         if let Some(stop) = StopTool::named(name) {
-            let (name, stopping) = (name.to_owned(), door.stopping(stop));
+            let (name, stopping) = (name.to_owned(), door.begin_stop(stop));
             calls.spawn(async move { print(&name, &stopping.await) });
             continue;
         }

@@ -53,7 +53,7 @@ pub use long_calls::{AskGuard, LongCall, LongCalls, MOST_LEFT, PendingRequest, W
 pub use own_tool::OwnTool;
 pub use schedule_tool::ScheduleTool;
 pub use shorten::{Shortened, shorten};
-pub use stop::{Stopping, stop};
+pub use stop::{PendingStop, stop};
 pub use stop_tool::StopTool;
 pub use token::{FoundToken, Token, TokenError};
 pub use turn::{Arrivals, Turn};

@@ -14,12 +14,12 @@ use crate::{Answer, Door, StopTool};
 const REST_WAIT: Duration = Duration::from_secs(5);
 
 /// A stop that was carried out, and whose answer is to come.
-pub type Stopping = Shared<BoxFuture<'static, Answer>>;
+pub type PendingStop = Shared<BoxFuture<'static, Answer>>;
 
 impl Door {
     /// Carries out a stop at once, before this returns. What it comes to is an answer that several may wait for; the stop is
     /// followed to its end even if none does.
-    pub fn stopping(self: &Arc<Self>, tool: StopTool) -> Stopping {
+    pub fn begin_stop(self: &Arc<Self>, tool: StopTool) -> PendingStop {
         let door = Arc::clone(self);
         let stopping = async move { stop(tool, &door).await }.boxed().shared();
         _ = stopping.clone().now_or_never();

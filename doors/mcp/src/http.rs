@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use door::{Stopping, Token, TokenError};
+use door::{PendingStop, Token, TokenError};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -456,7 +456,7 @@ impl Gate {
     ) -> Stops {
         let replies = answers.into_iter().map(|answer| {
             answer.map_err(|stop| {
-                let stopping = self.door.link.stopping(stop.tool);
+                let stopping = self.door.link.begin_stop(stop.tool);
                 (stop, stopping)
             })
         });
@@ -486,7 +486,7 @@ enum Reading {
 
 /// The answers to stops, and to what came with them in a batch.
 struct Stops {
-    answers: Vec<Result<Value, (Stop, Stopping)>>,
+    answers: Vec<Result<Value, (Stop, PendingStop)>>,
     is_batch: bool,
     is_modern: bool,
 }

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use door::{Arrivals, Stopping};
+use door::{Arrivals, PendingStop};
 use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions as _};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -124,7 +124,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Reading<W> {
         };
         match arrival {
             Arrival::Stop(stop) => {
-                let stopping = self.door.link.stopping(stop.tool);
+                let stopping = self.door.link.begin_stop(stop.tool);
                 self.answer_stop(stop, stopping);
             }
             Arrival::Call { mut message, stops } => {
@@ -191,7 +191,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Reading<W> {
             .spawn(async move { write(&out, &answer).await });
     }
 
-    fn answer_stop(&self, stop: Stop, stopping: Stopping) {
+    fn answer_stop(&self, stop: Stop, stopping: PendingStop) {
         let Some(id) = stop.id else { return };
         let modern = stop
             .version

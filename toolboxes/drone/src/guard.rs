@@ -10,6 +10,7 @@ mod fence;
 mod height;
 mod leg;
 mod limits;
+mod position;
 mod range;
 mod refusal;
 mod table;
@@ -24,6 +25,7 @@ pub(crate) use fence::Global;
 pub(crate) use height::{above_sea, down, heading, height, within};
 pub(crate) use leg::{Leg, Pace};
 pub use limits::Limits;
+pub(crate) use position::check_position;
 pub(crate) use range::{Adjustment, Range, shown, whole};
 pub(crate) use refusal::{Refusal, refuse};
 pub(crate) use table::{Need, Row, circumstances, failed_checks, row, rows};
@@ -198,29 +200,6 @@ pub(crate) fn battery_for(facts: &Facts, limits: &Limits, from: Ned, target: Ned
         return refuse(
             "battery_low",
             format!("battery at {pct:.0} %: this flight and the way home need {need:.0} %"),
-        );
-    }
-    Ok(())
-}
-
-/// Checks that latitude and longitude are a valid position.
-///
-/// # Errors
-/// They are not a valid position.
-pub(crate) fn place(lat: f64, lon: f64) -> Result<(), Refusal> {
-    if !lat.is_finite() || !lon.is_finite() {
-        return refuse("not_finite", "lat and lon must be finite numbers");
-    }
-    if !(-90.0..=90.0).contains(&lat) || !(-180.0..=180.0).contains(&lon) {
-        return refuse(
-            "out_of_range",
-            format!("lat {lat}, lon {lon}: expected -90 to 90 and -180 to 180 degrees"),
-        );
-    }
-    if lat == 0.0 && lon == 0.0 {
-        return refuse(
-            "out_of_range",
-            "lat 0, lon 0 is how a missing position is written: expected a position that is known",
         );
     }
     Ok(())

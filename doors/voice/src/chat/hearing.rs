@@ -164,7 +164,7 @@ impl Chat {
         };
         let door = Arc::clone(&self.line.door);
         if let Some(stop) = stop {
-            let stopping = door.stopping(stop);
+            let stopping = door.begin_stop(stop);
             let task = self.calls.spawn(async move { Outcome::of_door(stopping.await) });
             self.keys.insert(task.id(), key);
             return RequestedCall::Runs;

@@ -4,6 +4,7 @@ use ovos_toolbox_sdk::prelude::*;
 
 use super::facts::Home;
 use super::limits::Limits;
+use super::position::check_position;
 use super::refusal::{Refusal, refuse};
 use crate::geo::Ned;
 
@@ -46,7 +47,8 @@ impl Fence {
                     ));
                 }
                 for [lat, lon] in corners {
-                    super::place(*lat, *lon).map_err(|refusal| format!("fence.polygon: {}", refusal.msg))?;
+                    check_position(*lat, *lon)
+                        .map_err(|refusal| format!("fence.polygon: {}", refusal.msg))?;
                 }
             }
         }

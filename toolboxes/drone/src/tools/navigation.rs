@@ -94,7 +94,7 @@ fn local(home: Home, lat: f64, lon: f64, alt_m: f64) -> Ned {
 }
 
 pub(crate) async fn goto_gps(call: &Call, _: &Row, args: GpsArgs) -> Outcome {
-    guard::place(args.lat, args.lon)?;
+    guard::check_position(args.lat, args.lon)?;
     let vehicle = &call.vehicle;
     let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
     let (pose, home) = pose_and_home(&facts)?;
@@ -321,7 +321,7 @@ fn judge_point(
     leg: &Leg,
     index: usize,
 ) -> Result<(), Refusal> {
-    guard::place(point.lat, point.lon)?;
+    guard::check_position(point.lat, point.lon)?;
     if !point.alt_m.is_finite() {
         return refuse("not_finite", "alt_m: expected a finite number");
     }

@@ -382,7 +382,7 @@ impl Telemetry {
         let (ned, velocity) = local.value;
         // A vehicle without a fix says that it does not know where it is, with NaN or with zeros. The centre of a round
         // fence would stay there.
-        let place_is_known = crate::guard::place(place.value.lat, place.value.lon).is_ok();
+        let place_is_known = crate::guard::check_position(place.value.lat, place.value.lon).is_ok();
         if !place_is_known || !ned.iter().all(|metres| metres.is_finite()) || !place.value.amsl_m.is_finite()
         {
             return;

@@ -20,13 +20,13 @@ const LOOK: Duration = Duration::from_millis(20);
 const ATTEMPTS: Duration = Duration::from_secs(1);
 
 /// The fresh process, and its working directory if it has one.
-pub(super) struct Fresh {
+pub(super) struct FreshProcess {
     child: Child,
     _folder: Option<WorkFolder>,
 }
 
 /// Starts the fresh process.
-pub(super) fn start(settings: &KeeperSettings, id: &str) -> Option<Fresh> {
+pub(super) fn start(settings: &KeeperSettings, id: &str) -> Option<FreshProcess> {
     let KeeperSettings {
         program,
         file,
@@ -52,7 +52,7 @@ pub(super) fn start(settings: &KeeperSettings, id: &str) -> Option<Fresh> {
         });
         match spawned {
             Ok(child) => {
-                return Some(Fresh {
+                return Some(FreshProcess {
                     child,
                     _folder: folder,
                 });
@@ -72,7 +72,7 @@ pub(super) fn start(settings: &KeeperSettings, id: &str) -> Option<Fresh> {
 }
 
 /// Waits until the fresh process has ended; kills it after the time limit.
-pub(super) fn wait(mut fresh: Fresh, id: &str) {
+pub(super) fn wait(mut fresh: FreshProcess, id: &str) {
     let child = &mut fresh.child;
     let until = Instant::now() + SAFE_STOP;
     loop {

@@ -90,7 +90,7 @@ fn places_on_earth() {
         (47.0, f64::INFINITY, "not_finite"),
     ] {
         assert_eq!(
-            place(lat, lon).map_or_else(|refusal| refusal.code, |()| "ok"),
+            check_position(lat, lon).map_or_else(|refusal| refusal.code, |()| "ok"),
             expected,
             "{lat} {lon}"
         );
