@@ -288,10 +288,12 @@ async fn hold_for(call: &Call, ms: f64) -> Outcome {
     call.pause(Duration::from_secs_f64(ms / 1000.0)).await?;
     let slow = call
         .wait(COMES_TO_REST, |telemetry| {
-            (telemetry.pose()?.speed() < HELD_MPS).then_some(())
+            // Of the two streams that report modes the later one has to know, too, that no pilot flies it any more.
+            (telemetry.pose()?.speed() < HELD_MPS && telemetry.pilots_mode().is_none()).then_some(())
         })
         .await?;
-    let mode = call.vehicle.telemetry().mode;
+    let telemetry = call.vehicle.telemetry();
+    let mode = telemetry.pilots_mode().or(telemetry.mode);
     if mode != Some(Mode::Hold) {
         return refuse(
             "mode_refused",
