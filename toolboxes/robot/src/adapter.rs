@@ -20,5 +20,6 @@ mod walker;
 
 pub use self::contract::{ActionOutput, Adapter, BackendState, Notice, Notify, SeenMessage, Sighting};
 pub use self::control::{Control, Right};
+pub(crate) use self::remote::until;
 pub use crate::conduct::Estop;
 pub use crate::error::ActionError;

@@ -6,20 +6,25 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::tokio::task::spawn_blocking;
 use serde_json::{Value, json};
 
-use crate::action::Action;
+use crate::action::{Action, Motion};
 use crate::adapter::refused::Refused;
-use crate::adapter::{ActionError, ActionOutput, Adapter, Control};
+
+use crate::adapter::{ActionError, ActionOutput, Adapter, Control, until};
 use crate::capability::Capabilities;
 use crate::limits;
 use crate::model::{Model, Place};
 use crate::places::{Body, Places};
+use crate::position;
 use crate::spot::Spot;
 use crate::subsystem::Subsystem;
+
+/// How long the position of a base with a radius is waited for.
+const POSITION_COMES: Duration = Duration::from_secs(1);
 
 /// One robot.
 pub struct Unit {
@@ -162,16 +167,35 @@ impl Unit {
     /// May be dropped; the motion is ended by [`Unit::halt`].
     pub async fn execute(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
         limits::check(&self.name, self.capabilities(), action)?;
-        if let Some(fix) = self.adapter.fix() {
-            let start = self.start.get_or_init(|| fix.spot.clone());
-            limits::check_radius(self.capabilities(), action, start, &fix.spot)?;
-        }
+        self.check_radius(action, control).await?;
         // The service refuses motion while it is latched; this also holds back the moving part of a safe tool.
         let stopped = self.stopped.load(Ordering::SeqCst) || control.is_latched();
         if stopped && action.step.moves() {
             return Err(ActionError::Stopped);
         }
         self.adapter.execute(action, control).await
+    }
+
+    /// Checks that the base stays within its radius around where it was at first. One that has a radius and is not told where it is does not
+    /// move.
+    async fn check_radius(&self, action: &Action, control: &Control) -> Result<(), ActionError> {
+        let is_bounded = self
+            .capabilities()
+            .base
+            .as_ref()
+            .is_some_and(|base| base.radius.is_some());
+        let now = match (is_bounded, &action.motion) {
+            // A robot that is just found has not told it yet.
+            (true, Some(Motion::Drive { .. } | Motion::GoTo(_))) => {
+                until(control, POSITION_COMES, || position::here(self)).await??
+            }
+            _ => match position::here(self) {
+                Ok(now) => now,
+                Err(_) => return Ok(()),
+            },
+        };
+        let start = self.start.get_or_init(|| now.clone());
+        limits::check_radius(self.capabilities(), action, start, &now)
     }
 
     /// Ends motion; an emergency is remembered until [`Unit::reset`].

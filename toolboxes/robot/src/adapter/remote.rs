@@ -570,7 +570,7 @@ impl<L: Link> Remote<L> {
 }
 
 /// What `look` finds, or its error when the time is up.
-pub(super) async fn until<T, E>(
+pub(crate) async fn until<T, E>(
     control: &Control,
     patience: Duration,
     look: impl Fn() -> Result<T, E>,
