@@ -14,6 +14,7 @@ mod driver;
 mod emergency;
 mod goals;
 mod hand;
+mod hearing;
 mod lacks;
 mod link;
 mod pursuit;
@@ -207,11 +208,9 @@ impl RosBase {
             }
             Reading::WayAhead => {
                 let scan = config.scan.as_ref().ok_or_else(|| nothing(None))?;
-                let seen = link
-                    .readings
-                    .scan
-                    .fresh()
-                    .ok_or_else(|| nothing(Some(&scan.topic)))?;
+                let seen = link.readings.scans.fresh();
+                let seen = seen.map_err(|why| self.trouble(format!("{}: {why}", scan.topic)))?;
+                let (old, seen) = seen.ok_or_else(|| nothing(Some(&scan.topic)))?;
                 let free = |degrees: f64| {
                     let free = seen.free(degrees.to_radians(), scan.half_width);
                     free.map(|free| (free * 100.0).round() / 100.0)
@@ -226,7 +225,8 @@ impl RosBase {
                     .with("left_m", free(90.0))
                     .with("right_m", free(-90.0))
                     .with("behind_m", free(180.0))
-                    .with("reach_m", seen.reach))
+                    .with("reach_m", seen.reach)
+                    .with("age_s", age(old)))
             }
             Reading::Joints => {
                 let (old, joints) = link
@@ -332,11 +332,10 @@ impl Adapter for RosBase {
         {
             // It is told now and then: what the wheels have counted since is added.
             Some(navigate) => {
-                let (_, (pose, then)) = link.readings.pose.get()?;
-                let now = pose.moved(&then, &here);
+                let now = link.readings.pose(&here)?;
                 now.spot(&navigate.frame)
             }
-            None => here.spot(&self.frame),
+            None => here.spot(&link.readings.frame(&self.frame)),
         };
         Some(Fix { spot, age })
     }

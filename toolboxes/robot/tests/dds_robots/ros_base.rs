@@ -69,10 +69,23 @@ fn driven(base: Peer, robot: &str, channels: Value) -> Scene {
 
 /// A peer and the toolbox that drives it, by a file of an owner where there is one.
 fn scene_of(base: Peer, robot: &str, channels: Value, file: Option<&str>) -> Scene {
+    scene_bounded(base, robot, channels, file, None)
+}
+
+fn scene_bounded(
+    base: Peer,
+    robot: &str,
+    channels: Value,
+    file: Option<&str>,
+    bounds: Option<Value>,
+) -> Scene {
     let folder = tempfile::tempdir().unwrap();
     let mut config = json!({
         "robots": {"hal": {"kind": robot, "channels": channels}}, "data_dir": folder.path(),
     });
+    if let Some(bounds) = bounds {
+        config["robots"]["hal"]["bounds"] = bounds;
+    }
     if let Some(file) = file {
         let robots = folder.path().join("robots");
         std::fs::create_dir(&robots).unwrap();
@@ -192,6 +205,54 @@ fn a_base_goes_as_far_as_its_odometry_says_in_either_type() {
     }
 }
 
+/// What was seen and counted a while ago is not where the base is now.
+#[test]
+fn a_base_that_is_told_rarely_neither_runs_into_things_nor_says_that_it_stood() {
+    let Some(scene) = scene("twist", "turtlebot3") else {
+        return;
+    };
+    scene.base.say("sleepy");
+    let walk = json!({"direction": "forward", "speed": 0.2, "duration": 0.4});
+    let done = scene.harness.invoke("walk", walk).unwrap();
+    let metres = done["data"]["distance_m"].as_f64().unwrap();
+    assert!((0.04..0.16).contains(&metres), "{done:#}");
+
+    for word in ["house", "rare"] {
+        scene.base.say(word);
+    }
+    let towards = json!({"direction": "forward", "distance": 2.0, "speed": 0.2});
+    let ended = format!("{:?}", scene.harness.invoke("move_base", towards));
+    assert!(ended.contains("in its way"), "{ended}");
+    let lines = scene.base.lines();
+    let stood = lines.iter().rev().find_map(|line| {
+        let told: Value = serde_json::from_str(line).ok()?;
+        (told["twist"] == 0.0).then(|| told["x"].as_f64()).flatten()
+    });
+    let free = 1.0 - stood.unwrap();
+    assert!(
+        (0.27..0.6).contains(&free),
+        "it stands {free} m before a house: 0.3 expected"
+    );
+}
+
+/// What keeps within a radius has to know where it is.
+#[test]
+fn a_base_with_a_radius_does_not_drive_before_it_knows_where_it_is() {
+    let domain = domain();
+    let Some(base) = base("twist", domain) else { return };
+    let mut channels = channels(domain, 8000);
+    channels["navigate"]["pose"] = json!("/amcl_pose");
+    let scene = scene_bounded(base, "turtlebot3", channels, None, Some(json!({"radius": 2.0})));
+    let ended = scene.harness.invoke(
+        "walk",
+        json!({"direction": "forward", "speed": 0.2, "duration": 0.4}),
+    );
+    let ended = format!("{ended:?}");
+    assert!(ended.contains("does not know where it is"), "{ended}");
+    let told = scene.velocities();
+    assert!(told.iter().all(|(_, speed)| *speed == 0.0), "{told:?}");
+}
+
 #[test]
 fn a_base_tells_of_itself_and_has_its_own_tools() {
     let Some(scene) = scene("twist", "turtlebot3") else {
@@ -238,9 +299,17 @@ fn what_was_not_done_is_said_and_never_a_success() {
     );
     let dds: Meet = |kind| scene(kind, "turtlebot3");
     let rosbridge: Meet = over_rosbridge::scene;
-    let rows: [Row; 11] = [
+    let rows: [Row; 13] = [
         ("dds", dds, "twist", Some("stuck"), "does not move"),
         ("dds", dds, "twist", Some("wall"), "in its way"),
+        (
+            "dds",
+            dds,
+            "twist",
+            Some("second scanner"),
+            "scans of several scanners",
+        ),
+        ("dds", dds, "twist", Some("second count"), "odometry jumps by 5"),
         ("dds", dds, "twist", Some("silent"), "silent"),
         ("dds", dds, "twist", Some("SIGSTOP"), "silent"),
         ("dds", dds, "deaf", None, "nothing subscribes to /cmd_vel"),

@@ -7,7 +7,7 @@ and the goal is given up where they are farther beside it than its path toleranc
 that time is over. Its hand takes GripperCommand on /gripper/gripper_cmd, or ParallelGripperCommand where KIND is `parallel`. KIND `absent`
 has no controller, `other` one of another type, and a `stubborn` one takes a cancel and goes on. Words: it `rejects` goals, is `stuck`,
 falls `short`, `lies` that it is there, is `mute` about a goal for ever, is `silent` about its joints, gives its feedback with the joints in
-the `other order`; its hand finds a `thing` that it holds, `jams`
+the `other order`, `lags` 0.3 s behind with where its finger is; its hand finds a `thing` that it holds, `jams`
 where it is and says that it has done it, `sticks` where it is and is given up as stalled, is `vague` about what stalls it, or `lets go`. The hand of a `half` one
 is half open at first.
 """
@@ -15,6 +15,7 @@ is half open at first.
 import math
 import threading
 import time
+from collections import deque
 
 from cyclonedds.idl.types import float64, int32, sequence, uint16
 
@@ -177,18 +178,22 @@ elif kind != "absent":
     pursue(CONTROLLER, "control_msgs/action/FollowJointTrajectory", FOLLOW, arm.steps, arm.report, arm.outcome)
 grips("gripper/gripper_cmd", kind == "parallel")
 states = writer("rt/joint_states", JointState)
+lags = said["lags"]
 
 
 def publish():
     in_pieces = kind == "pieces"
     parts = [[name] for name in (*JOINTS, FINGER)] if in_pieces else [JOINTS, [FINGER]]
+    fingers = deque([at[FINGER]] * 16, maxlen=16)
     while not ended.is_set():
         time.sleep(0.5 if in_pieces else 0.02)
+        fingers.append(at[FINGER])
         if said["lets go"].is_set():
             at[FINGER] = 0.0
         if not silent.is_set():
             for names in parts:
-                states.write(JointState(Header(zero_time(), ""), names, [at[name] for name in names], [], []))
+                where = [fingers[0] if lags.is_set() and name == FINGER else at[name] for name in names]
+                states.write(JointState(Header(zero_time(), ""), names, where, [], []))
 
 
 threading.Thread(target=publish, daemon=True).start()

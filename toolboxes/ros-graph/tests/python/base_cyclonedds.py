@@ -8,7 +8,9 @@ ever, and has the actions /dock and /undock and the service /e_stop of a Create 
 messages a second on /fast, pictures of 6.2 MB on /camera/image_raw and depths on /camera/depth, /odd of a type that nothing
 describes, /mixed of two types, and parameters; what is large it publishes only while something subscribes, which it says. One that `sees` has compressed pictures
 below /seen, in the formats that compressed_image_transport writes and in others. On standard input `quit` ends it, `silent` ends
-what it publishes, `stuck` its wheels, `wall` is 0.2 m ahead from now on, it `misses` its dock, and it `hesitates` a second before it
+what it publishes, `stuck` its wheels, `wall` is 0.2 m ahead from now on, a `house` stands 1 m from where it began, a `second scanner`
+looks behind it where nothing is, a `second count` of its way is 5 m elsewhere, its scans are `rare` (0.8 s apart), it is `sleepy` about its way
+(0.7 s apart), it `misses` its dock, and it `hesitates` a second before it
 accepts a goal.
 """
 
@@ -62,12 +64,14 @@ def pose(x, y):
 speed = [0.0, 0.0]
 drives, busy, sees = (sys.argv[3:] == [word] for word in ("drives", "busy", "sees"))
 place = [0.0, 0.0, 0.0]
-silent, stuck, wall, misses = (said[word] for word in ("silent", "stuck", "wall", "misses"))
+silent, stuck, wall, misses, house, rare, sleepy = (
+    said[word] for word in ("silent", "stuck", "wall", "misses", "house", "rare", "sleepy")
+)
 
 
 def command(told, **frame):
     speed[:] = [told.linear.x, told.angular.z]
-    say(**frame, turn=told.angular.z)
+    say(**frame, turn=told.angular.z, x=place[0])
 
 
 if kind in ("twist", "both", "stubborn"):
@@ -249,13 +253,20 @@ def publish():
         moving = Twist(Vector3(ahead, 0.0, 0.0), Vector3(0.0, 0.0, turn))
         half = place[2] / 2
         here = Pose(Point(place[0], place[1], 0.0), Quaternion(0.0, 0.0, math.sin(half), math.cos(half)))
-        odometry.write(Odometry(header, "base_link", PoseCov(here, covariance), TwistCov(moving, covariance)))
+        if not sleepy.is_set() or count % 14 == 0:
+            odometry.write(Odometry(header, "base_link", PoseCov(here, covariance), TwistCov(moving, covariance)))
+        if said["second count"].is_set():
+            there = Pose(Point(place[0] + 5.0, place[1], 0.0), here.orientation)
+            odometry.write(Odometry(header, "base_link", PoseCov(there, covariance), TwistCov(moving, covariance)))
         if count % 4 == 0:
             battery.write(BatteryState(header, 12.1, math.nan, -0.5, 1.0, 2.0, 2.0, 0.5, 2, 1, 3, True, [4.0, 4.0], [], "", "a1"))
             ranges = [1.0, math.inf, math.nan, 0.1]
             if drives:
-                ranges = [1.0, 1.0, 1.0, 0.2 if wall.is_set() else 5.0]
-            scan.write(LaserScan(header, -1.5, 0.0, 0.5, 0.0, 0.2, 0.1, 10.0, ranges, []))
+                ranges = [1.0, 1.0, 1.0, 0.2 if wall.is_set() else 1.0 - place[0] if house.is_set() else 5.0]
+            if not rare.is_set() or count % 16 == 0:
+                scan.write(LaserScan(Header(zero_time(), "front"), -1.5, 0.0, 0.5, 0.0, 0.2, 0.1, 10.0, ranges, []))
+            if said["second scanner"].is_set():
+                scan.write(LaserScan(Header(zero_time(), "rear"), -1.5, 0.0, 0.5, 0.0, 0.2, 0.1, 10.0, [5.0] * 4, []))
 
 
 threading.Thread(target=publish, daemon=True).start()

@@ -1,8 +1,8 @@
 """What peers made of the published Cyclone DDS share: messages, services and actions as ROS 2 Humble has them on the wire.
 
 A peer is started with KIND DOMAIN [WHAT]. It prints a line of JSON for everything that reaches it, and hears words on standard
-input: `quit` ends it. A `stubborn` one takes a cancel and goes on, one that `hesitates` thinks for a second before it accepts a goal, and one
-that is `slow` for 0.3 s before it ends a goal that was cancelled. One that `ponders` takes no goal and never says so; of one that is
+input: `quit` ends it. A `stubborn` one takes a cancel and goes on, one that `hesitates` thinks for a second before it accepts a goal, one that `dawdles` for
+three, and one that is `slow` for 0.3 s before it ends a goal that was cancelled. One that `ponders` takes no goal and never says so; of one that is
 `unheard` the acceptance of a goal is lost. One that `objects` refuses the next cancel and takes those after it, one that is `busy`
 answers no cancel until it `answers`, one that `forgets` says that it knows no goal, pursues it, and ends it only with all others, and one
 that is `quiet` gives no feedback.
@@ -59,8 +59,8 @@ printing = threading.Lock()
 ended = threading.Event()
 # The words that were said to it.
 said = defaultdict(threading.Event)
-hesitates, slow, ponders, unheard, objects, busy, forgets, quiet = (
-    said[word] for word in ("hesitates", "slow", "ponders", "unheard", "objects", "busy", "forgets", "quiet")
+hesitates, dawdles, slow, ponders, unheard, objects, busy, forgets, quiet = (
+    said[word] for word in ("hesitates", "dawdles", "slow", "ponders", "unheard", "objects", "busy", "forgets", "quiet")
 )
 held = []
 
@@ -142,6 +142,8 @@ def pursue(name, of, fields, steps, report, outcome):
         if hesitates.is_set():
             say(asked=distance)
             time.sleep(1)
+        if dawdles.is_set():
+            time.sleep(3)
         if ponders.is_set():
             return None
         if distance is not None:

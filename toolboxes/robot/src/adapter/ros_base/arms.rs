@@ -46,7 +46,7 @@ impl RosBase {
         for joint in joints {
             let reading = link.readings.joints.get(&joint.name);
             let (age, _) = reading.ok_or_else(|| format!("where {} is was never told", joint.name))?;
-            let position = link.readings.joints.fresh(&joint.name).ok_or_else(|| {
+            let (_, position) = link.readings.joints.fresh(&joint.name).ok_or_else(|| {
                 format!(
                     "where {} is was not told for {:.1} s",
                     joint.name,
@@ -57,6 +57,18 @@ impl RosBase {
             angles.push(position.to_degrees());
         }
         Ok((oldest, angles))
+    }
+
+    /// The angles of an arm, told since this was asked: a way that begins elsewhere is another way.
+    async fn angles_now(&self, link: &BaseLink, on: Subsystem, control: &Control) -> Outcome<Vec<f64>> {
+        let asked = Instant::now();
+        let angles = until(control, LAG, || match self.angles(link, on)? {
+            (age, angles) if age <= asked.elapsed() => Ok(angles),
+            _ => Err(format!(
+                "where the joints of {on} are has not come since it was to move"
+            )),
+        });
+        angles.await?.map_err(|why| self.untold(&why))
     }
 
     fn untold(&self, why: &str) -> ActionError {
@@ -132,7 +144,7 @@ impl RosBase {
     pub(super) async fn routine(&self, on: Subsystem, frames: &[Keyframe], control: &Control) -> Outcome {
         let link = self.remote.there(control).await?;
         // All of it before the first of it.
-        let (_, from) = self.angles(link, on).map_err(|why| self.untold(&why))?;
+        let from = self.angles_now(link, on, control).await?;
         let through: Vec<&[f64]> = frames.iter().map(|frame| frame.positions.as_slice()).collect();
         self.check_way(on, &from, &through)?;
         for (done, frame) in (1u32..).zip(frames) {
@@ -164,7 +176,7 @@ impl RosBase {
         served
             .await?
             .map_err(|error| self.remote.failed(RosError::Graph(error)))?;
-        let (_, from) = self.angles(link, on).map_err(|why| self.untold(&why))?;
+        let from = self.angles_now(link, on, control).await?;
         self.check_way(on, &from, &[to])?;
         let seconds = travel(&paced, &from, to, speed);
         let time = Duration::try_from_secs_f64(seconds)
@@ -172,10 +184,11 @@ impl RosBase {
             .max(SHORTEST);
         let late = Duration::try_from_secs_f64(arm.late).unwrap_or_default();
         let limit = time.mul_f64(1.0 + PATIENCE) + late + LAG;
-        let start = Instant::now();
+        // It is first asked when the goal was accepted, which may take longer than a short movement.
+        let mut start = None;
         let watch = |feedback: Option<&Value>| {
             self.angles(link, on).map_err(|why| self.untold(&why))?;
-            if start.elapsed() > limit {
+            if start.get_or_insert_with(Instant::now).elapsed() > limit {
                 return Err(self.trouble(format!(
                     "{action} has not said within {:.1} s that a movement of {:.1} s has ended; its goal was cancelled",
                     limit.as_secs_f64(),

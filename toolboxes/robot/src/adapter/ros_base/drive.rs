@@ -37,22 +37,28 @@ fn times(velocity: &Velocity, factor: f64) -> Velocity {
     }
 }
 
-/// What is nearer in the way than it may be.
-fn in_the_way(link: &BaseLink, scan: &ScanChannel, velocity: &Velocity) -> Option<String> {
+/// What is nearer in the way than it may be, at this speed.
+fn in_the_way(link: &BaseLink, scan: &ScanChannel, velocity: &Velocity, speed: f64) -> Option<String> {
     if velocity.x.hypot(velocity.y) < 1e-6 {
         return None;
     }
-    let Some(seen) = link.readings.scan.fresh() else {
-        return Some(format!(
-            "nothing has come on {} for {} s: it does not drive without seeing its way; check the scanner",
-            scan.topic,
-            SILENCE.as_secs()
-        ));
+    let (age, seen) = match link.readings.scans.fresh() {
+        Ok(Some(seen)) => seen,
+        Ok(None) => {
+            return Some(format!(
+                "nothing has come on {} for {} s: it does not drive without seeing its way; check the scanner",
+                scan.topic,
+                SILENCE.as_secs()
+            ));
+        }
+        Err(why) => return Some(format!("{}: {why}", scan.topic)),
     };
-    let free = seen.free(velocity.y.atan2(velocity.x), scan.half_width)?;
+    // It has gone on since.
+    let free = seen.free(velocity.y.atan2(velocity.x), scan.half_width)? - speed * age.as_secs_f64();
     (free <= scan.keep_free).then(|| {
         format!(
-            "something is {free:.2} m away in its way, nearer than {} m: it stands",
+            "something is {:.2} m away in its way, nearer than {} m: it stands",
+            free.max(0.0),
             scan.keep_free
         )
     })
@@ -70,7 +76,7 @@ impl RosBase {
         let start = Instant::now();
         let mut trip = match (&self.config.odometry, link.readings.odometry.fresh()) {
             (Some(_), None) => return Err(self.remote.away(BaseLink::SILENT)),
-            (_, here) => here.map(Trip::new),
+            (_, here) => here.map(|here| Trip::new(here, velocity.x.hypot(velocity.y))),
         };
         let driven = self
             .follow(
@@ -89,20 +95,23 @@ impl RosBase {
         let Some(mut trip) = trip else {
             return Ok(output.note("the robot does not measure its way: it drove for a time"));
         };
-        let rests = Instant::now() + RESTS;
+        let stands = Instant::now();
         loop {
-            if let Some(now) = link.readings.odometry.fresh() {
-                trip.at(now);
-            }
-            if trip.is_at_rest() {
+            self.measure(link, &mut trip)?;
+            // What was told before says nothing of how it stands.
+            let is_told = trip.told_at() >= stands;
+            if is_told && trip.is_at_rest() {
                 break;
             }
-            if Instant::now() >= rests {
-                return Err(self.trouble(format!(
+            if stands.elapsed() >= RESTS {
+                return Err(self.trouble(match is_told {
+                    false => "it was told to stand, and its odometry has said nothing for a second since: look whether it stands".to_owned(),
+                    true => format!(
                     "it was told to stand, and its odometry says a second later that it still moves; stop it by its own button \
                      and look what else publishes {}",
                     self.config.velocity.topic
-                )));
+                    ),
+                }));
             }
             control.sleep(BaseLink::AGAIN).await?;
         }
@@ -120,6 +129,19 @@ impl RosBase {
             .with("turned_degrees", degrees))
     }
 
+    /// How far it has gone by now.
+    fn measure(&self, link: &BaseLink, trip: &mut Trip) -> Result<(), ActionError> {
+        let Some(now) = link.readings.odometry.fresh() else {
+            return Ok(());
+        };
+        trip.at(now).map_err(|metres| {
+            self.trouble(format!(
+                "its odometry jumps by {metres:.1} m, so that its way is not known; check that one program alone publishes {}",
+                self.config.odometry.as_deref().unwrap_or_default()
+            ))
+        })
+    }
+
     async fn follow(
         &self,
         link: &BaseLink,
@@ -128,7 +150,7 @@ impl RosBase {
         mut trip: Option<&mut Trip>,
         control: &Control,
     ) -> Result<(), ActionError> {
-        let turns = velocity.turn != 0.0;
+        let (turns, straight) = (velocity.turn != 0.0, velocity.x.hypot(velocity.y));
         let of = |pair: (f64, f64)| if turns { pair.1 } else { pair.0 };
         let full = velocity.x.hypot(velocity.y).max(velocity.turn.abs()).max(1e-6);
         let measured = way.filter(|_| trip.is_some());
@@ -138,18 +160,18 @@ impl RosBase {
             None => duration,
         };
         let start = Instant::now();
+        // The part of the velocity that it was told last.
+        let mut told = 0.0;
         loop {
             if let Some(scan) = &self.config.scan
-                && let Some(what) = in_the_way(link, scan, &velocity)
+                && let Some(what) = in_the_way(link, scan, &velocity, straight * told)
             {
                 return Err(self.trouble(what));
             }
             let passed = start.elapsed();
             let mut gone = None;
             if let Some(trip) = trip.as_mut() {
-                if let Some(now) = link.readings.odometry.fresh() {
-                    trip.at(now);
-                }
+                self.measure(link, trip)?;
                 let way = if turns { trip.turned().abs() } else { trip.metres() };
                 if passed > BEGINS && way < 0.1 * full * passed.min(duration).as_secs_f64() {
                     return Err(self.trouble(format!(
@@ -158,23 +180,24 @@ impl RosBase {
                         shown(way, turns)
                     )));
                 }
-                gone = Some(way);
+                gone = Some((way, full * told * trip.told_at().elapsed().as_secs_f64()));
             }
             let mut speed = full;
             let mut done = passed.as_secs_f64() / duration.as_secs_f64().max(1e-3);
-            if let (Some(way), Some(gone)) = (measured, gone) {
+            if let (Some(way), Some((gone, since))) = (measured, gone) {
                 let left = way - gone;
                 if left <= of(NEAR) {
                     return Ok(());
                 }
-                speed = (2.0 * of(BRAKING) * left)
+                // What it has gone since it was measured is not measured, and slows it down all the same.
+                speed = (2.0 * of(BRAKING) * (left - since).max(0.0))
                     .sqrt()
                     .clamp(of(CREEPING).min(full), full);
                 done = gone / way;
             }
             if passed >= limit {
                 return match measured.zip(gone) {
-                    Some((way, gone)) => Err(self.trouble(format!(
+                    Some((way, (gone, _))) => Err(self.trouble(format!(
                         "its odometry says {} of {} after {:.1} s",
                         shown(gone, turns),
                         shown(way, turns),
@@ -183,9 +206,8 @@ impl RosBase {
                     None => Ok(()),
                 };
             }
-            self.remote
-                .tell(link, &times(&velocity, speed / full), control)
-                .await?;
+            told = speed / full;
+            self.remote.tell(link, &times(&velocity, told), control).await?;
             control.progress(done.clamp(0.0, 1.0), "driving");
             control
                 .sleep(BaseLink::AGAIN.min(limit.saturating_sub(passed)))

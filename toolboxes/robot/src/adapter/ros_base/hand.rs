@@ -18,6 +18,12 @@ use crate::subsystem::Subsystem;
 
 /// The part of its width, from closed to open, within which a hand is where it was told to go, or has not moved.
 const MARGIN: f64 = 0.05;
+/// Openings, as parts of its width, that say the same.
+const AGREES: f64 = 0.01;
+/// A hand rests that has said the same for so long.
+const RESTS: Duration = Duration::from_millis(200);
+/// The pause between two looks at it.
+const LOOK: Duration = Duration::from_millis(10);
 /// The least part of its force that a hand is sent: none at all means something else to every controller.
 const LEAST_FORCE: f64 = 0.05;
 /// The part of its force with which a hand closes by default.
@@ -55,12 +61,11 @@ impl RosBase {
         self.config.arms.get(&on)?.gripper.as_ref()
     }
 
-    /// How far a hand is open, 0 to 1, and how long ago that was told.
-    pub(super) fn opening(&self, link: &BaseLink, on: Subsystem) -> Option<(Duration, f64)> {
+    /// How far a hand is open, 0 to 1, and when that was told.
+    pub(super) fn opening(&self, link: &BaseLink, on: Subsystem) -> Option<(Instant, f64)> {
         let hand = self.hand(on)?;
-        let at = link.readings.joints.fresh(&hand.joint)?;
-        let (age, _) = link.readings.joints.get(&hand.joint)?;
-        Some((age, (at - hand.closed) / (hand.open - hand.closed)))
+        let (at, position) = link.readings.joints.fresh(&hand.joint)?;
+        Some((at, (position - hand.closed) / (hand.open - hand.closed)))
     }
 
     /// Whether a hand holds something; `None` where that is not known.
@@ -104,7 +109,7 @@ impl RosBase {
             .await?
             .map_err(|()| untold())?;
         let ends = (part.open / 100.0, part.closed / 100.0);
-        let mut openings = Openings {
+        let openings = Openings {
             ends,
             before,
             now: before,
@@ -132,10 +137,11 @@ impl RosBase {
         };
         let way = Duration::try_from_secs_f64((part.open - part.closed).abs() / part.max_speed);
         let limit = way.unwrap_or_default() + PATIENCE;
-        let start = Instant::now();
+        // It is first asked when the goal was accepted.
+        let mut start = None;
         let watch = |_: Option<&Value>| match () {
             () if self.opening(link, on).is_none() => Err(untold()),
-            () if start.elapsed() > limit => Err(self.trouble(format!(
+            () if start.get_or_insert_with(Instant::now).elapsed() > limit => Err(self.trouble(format!(
                 "{} has not said within {:.1} s that it has ended; its goal was cancelled",
                 hand.action,
                 limit.as_secs_f64()
@@ -152,19 +158,32 @@ impl RosBase {
             self.reached(&hand.action, &end)?;
         }
         let ended = Instant::now();
-        let now = until(control, LAG, || match self.opening(link, on) {
-            Some((age, open)) if age <= ended.elapsed() => Ok(open),
-            _ => Err(()),
-        });
-        let now = now.await?.map_err(|()| untold())?;
-        openings.now = now;
         let report = Report {
             close,
             stalled,
             reached: end.result["reached_goal"] == true,
             held,
         };
-        let holds = self.judge(on, openings, report)?;
+        // It may lag behind its controller: it has come to rest where it agrees with itself for a while.
+        let mut rests: Option<(Instant, f64)> = None;
+        let (now, holds) = loop {
+            let (at, now) = self.opening(link, on).ok_or_else(untold)?;
+            match rests {
+                _ if at < ended => {}
+                Some((since, before)) if (now - before).abs() <= AGREES => {
+                    let judged = self.judge(on, Openings { now, ..openings }, report);
+                    if let (true, Ok(holds)) = (at.duration_since(since) >= RESTS, judged) {
+                        break (now, holds);
+                    }
+                }
+                _ => rests = Some((at, now)),
+            }
+            if ended.elapsed() >= LAG {
+                let (_, now) = rests.ok_or_else(untold)?;
+                break (now, self.judge(on, Openings { now, ..openings }, report)?);
+            }
+            control.sleep(LOOK).await?;
+        };
         self.hands().insert(on, holds.then_some(now));
         if close && force.is_some() && !holds {
             return Err(ActionError::Refused(format!("{on} has closed on nothing")));

@@ -2,24 +2,22 @@
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use ros_graph::cdr::Cdr;
 use ros_graph::error::GraphError;
 use ros_graph::graph::Graph;
-use ros_graph::inbox::Bounds;
 use ros_graph::library::Library;
 use ros_graph::rosbridge::Rosbridge;
 use ros_graph::velocity::{Speed, Velocity as Channel};
-use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use super::channels::RosBaseConfig;
 use super::goals::{GOAL_ENDS, Goals};
+use super::hearing::{PATIENCE, Readings, hear, heard};
 use super::lacks::{Lacks, compare};
-use super::readings::{Battery, JointStates, Odometry, SILENCE, Scan};
 use crate::action::Velocity;
 use crate::adapter::remote::{Link, node_name};
 use crate::capability::Capabilities;
@@ -29,56 +27,6 @@ use crate::subsystem::Subsystem;
 
 /// The pause between two looks whether the base still hears.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a topic is looked for before it is looked for again.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// What is heard of a topic whose messages say all of it each: the newest.
-const NEWEST: usize = 1;
-/// What waits of a topic whose messages say a part of it each, such as the joints of one controller: more than come at once.
-const PARTS: usize = 64;
-
-/// What came last on a channel, and when.
-pub(super) struct Newest<T>(Mutex<Option<(Instant, T)>>);
-
-impl<T> Default for Newest<T> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<T: Clone> Newest<T> {
-    fn put(&self, value: T) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), value));
-    }
-
-    /// The value and its age.
-    pub(super) fn get(&self) -> Option<(Duration, T)> {
-        let newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        newest.as_ref().map(|(at, value)| (at.elapsed(), value.clone()))
-    }
-
-    /// The value, unless the channel is silent.
-    pub(super) fn fresh(&self) -> Option<T> {
-        self.get()
-            .filter(|(age, _)| *age < SILENCE)
-            .map(|(_, value)| value)
-    }
-
-    fn is_silent(&self) -> bool {
-        self.get().is_some_and(|(age, _)| age >= SILENCE)
-    }
-}
-
-/// What a robot tells.
-#[derive(Default)]
-pub(super) struct Readings {
-    pub(super) odometry: Newest<Odometry>,
-    /// Where it was in the frame in which it finds its way, and what its odometry was then.
-    pub(super) pose: Newest<(Odometry, Odometry)>,
-    pub(super) battery: Newest<Battery>,
-    pub(super) scan: Newest<Scan>,
-    pub(super) joints: JointStates,
-}
-
 /// The channel of velocities, kept in the type that the base hears.
 type Kept = Arc<Mutex<Result<Arc<Channel>, GraphError>>>;
 
@@ -135,34 +83,6 @@ impl BaseLink {
         if let Some(channel) = &channel {
             runtime.spawn(keep(Arc::clone(&graph), config.clone(), Arc::clone(channel)));
         }
-        let hears: [(Option<&str>, usize, Store); 5] = [
-            (config.odometry.as_deref(), NEWEST, |readings, message, _| {
-                Odometry::read(message).map(|read| readings.odometry.put(read))
-            }),
-            (
-                config
-                    .navigate
-                    .as_ref()
-                    .and_then(|navigate| navigate.pose.as_deref()),
-                NEWEST,
-                |readings, message, _| {
-                    let (_, then) = readings.odometry.get().unwrap_or_default();
-                    Odometry::read(message).map(|read| readings.pose.put((read, then)))
-                },
-            ),
-            (config.battery.as_deref(), NEWEST, |readings, message, _| {
-                readings.battery.put(Battery::read(message));
-                Some(())
-            }),
-            (
-                config.scan.as_ref().map(|scan| scan.topic.as_str()),
-                NEWEST,
-                |readings, message, ahead| Scan::read(message, ahead).map(|read| readings.scan.put(read)),
-            ),
-            (config.joints(), PARTS, |readings, message, _| {
-                readings.joints.put(message)
-            }),
-        ];
         let goals: Arc<Goals> = Arc::default();
         runtime.spawn({
             let (graph, goals) = (Arc::clone(&graph), Arc::clone(&goals));
@@ -173,18 +93,9 @@ impl BaseLink {
             let (graph, config, lacks) = (Arc::clone(&graph), config.clone(), Arc::clone(&lacks));
             async move { compare(graph.as_ref(), &config, &lacks).await }
         });
-        let ahead = config.scan.as_ref().map_or(0.0, |scan| scan.ahead);
-        for (topic, waiting, store) in hears {
-            if let Some(topic) = topic.map(str::to_owned) {
-                let (graph, readings, lacks) =
-                    (Arc::clone(&graph), Arc::clone(&readings), Arc::clone(&lacks));
-                runtime.spawn(async move {
-                    hear(graph.as_ref(), &topic, waiting, &lacks, |message| {
-                        store(&readings, message, ahead)
-                    })
-                    .await;
-                });
-            }
+        for topic in heard(config) {
+            let (graph, readings, lacks) = (Arc::clone(&graph), Arc::clone(&readings), Arc::clone(&lacks));
+            runtime.spawn(async move { hear(graph.as_ref(), &topic, &readings, &lacks).await });
         }
         Ok(Self {
             graph,
@@ -251,50 +162,6 @@ fn names(parts: &Capabilities, arm: Subsystem) -> impl Iterator<Item = String> {
 /// The channel as it is now.
 fn now(kept: &Kept) -> Result<Arc<Channel>, GraphError> {
     kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-/// Keeps the message of a topic; `None` where it is not of the kind.
-type Store = fn(&Readings, &Value, f64) -> Option<()>;
-
-/// Hears a topic for as long as it is polled; so many messages wait at most.
-async fn hear(
-    graph: &dyn Graph,
-    topic: &str,
-    messages: usize,
-    lacks: &Lacks,
-    store: impl Fn(&Value) -> Option<()>,
-) {
-    let bounds = Bounds {
-        messages,
-        ..Bounds::default()
-    };
-    let mut reported = None;
-    loop {
-        let error = match graph.subscribe(topic, None, bounds, PATIENCE).await {
-            Ok(mut subscription) => loop {
-                match subscription.next(PATIENCE).await {
-                    Ok(message) if store(&message.value).is_none() => {
-                        break GraphError::OtherType {
-                            name: topic.to_owned(),
-                            expected: "the type of its channel".to_owned(),
-                            found: vec![subscription.type_name().to_string()],
-                        };
-                    }
-                    Ok(_) => lacks.note(topic, None),
-                    // A slow topic, such as that of a battery, is heard again.
-                    Err(GraphError::Silent { .. }) => {}
-                    Err(error) => break error,
-                }
-            },
-            Err(error) => error,
-        };
-        lacks.note(topic, Some(error.to_string()));
-        if reported.as_ref() != Some(&error) {
-            tracing::warn!(topic, %error, "nothing is heard");
-            reported = Some(error);
-        }
-        tokio::time::sleep(LOOK).await;
-    }
 }
 
 /// Cancels goals that outlive the connection or their controller as soon as something answers, for as long as it is polled.

@@ -57,6 +57,14 @@ impl Odometry {
         }
     }
 
+    /// Whether this is the beginning of a count, as after a start of the program that counts, and what it was before was not.
+    pub(super) fn begins_after(&self, before: &Self) -> bool {
+        let is_beginning = |odometry: &Self, within: f64| {
+            odometry.x.hypot(odometry.y) < within && odometry.heading.abs() < within
+        };
+        is_beginning(self, 0.05) && !is_beginning(before, 0.2)
+    }
+
     /// In a frame of this name, to the millimetre and a tenth of a degree.
     pub(super) fn spot(&self, frame: &str) -> Spot {
         let rounded = |value: f64, parts: f64| (value * parts).round() / parts + 0.0;
@@ -74,6 +82,9 @@ impl Odometry {
     }
 }
 
+/// Odometry that is elsewhere by more than this, in metres, beyond what a base goes at twice its speed, is not of one count.
+const JUMP: f64 = 0.3;
+
 /// A robot has at most so many joints that are kept.
 const MOST: usize = 256;
 
@@ -87,8 +98,8 @@ impl JointStates {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps sensor_msgs/JointState, or control_msgs/JointTrajectoryControllerState of any distribution.
-    pub(super) fn put(&self, message: &Value) -> Option<()> {
+    /// Keeps sensor_msgs/JointState, or control_msgs/JointTrajectoryControllerState of any distribution, that came then.
+    pub(super) fn put(&self, message: &Value, at: Instant) -> Option<()> {
         let (names, positions) = match message["name"].as_array() {
             Some(names) => (names, message["position"].as_array()?),
             None => {
@@ -97,12 +108,12 @@ impl JointStates {
                 (message["joint_names"].as_array()?, measured?)
             }
         };
-        let (mut known, now) = (self.lock(), Instant::now());
+        let mut known = self.lock();
         for (name, position) in names.iter().zip(positions) {
             if let (Some(name), Some(position)) = (name.as_str(), position.as_f64())
                 && (known.len() < MOST || known.contains_key(name))
             {
-                known.insert(name.to_owned(), (now, position));
+                known.insert(name.to_owned(), (at, position));
             }
         }
         Some(())
@@ -114,10 +125,10 @@ impl JointStates {
         known.get(joint).map(|(at, position)| (at.elapsed(), *position))
     }
 
-    /// Where a joint is, unless that was not told for a second.
-    pub(super) fn fresh(&self, joint: &str) -> Option<f64> {
-        let (age, position) = self.get(joint)?;
-        (age < SILENCE).then_some(position)
+    /// Where a joint is, and when that was told, unless that is a second ago.
+    pub(super) fn fresh(&self, joint: &str) -> Option<(Instant, f64)> {
+        let known = self.lock();
+        known.get(joint).copied().filter(|(at, _)| at.elapsed() < SILENCE)
     }
 
     /// Degrees of all joints, and how long ago the newest was told.
@@ -136,29 +147,49 @@ impl JointStates {
 #[derive(Clone, Debug)]
 pub(super) struct Trip {
     start: Odometry,
-    last: Odometry,
+    last: (Instant, Odometry),
     /// Radians, also beyond a full turn.
     turned: f64,
+    /// Metres per second.
+    fastest: f64,
 }
 
 impl Trip {
-    pub(super) fn new(start: Odometry) -> Self {
+    /// From what was told at a time; the base goes no faster than told, or so it should be.
+    pub(super) fn new((at, start): (Instant, Odometry), fastest: f64) -> Self {
         Self {
-            last: start.clone(),
+            last: (at, start.clone()),
             start,
             turned: 0.0,
+            fastest,
         }
     }
 
     /// Has to be told more than twice in a turn.
-    pub(super) fn at(&mut self, now: Odometry) {
-        self.turned += half_circle((now.heading - self.last.heading).to_degrees()).to_radians();
-        self.last = now;
+    ///
+    /// # Errors
+    /// No base goes so far in the time since the last one: by how many metres it is elsewhere.
+    pub(super) fn at(&mut self, (at, now): (Instant, Odometry)) -> Result<(), f64> {
+        let (before_at, before) = &self.last;
+        let seconds = at.saturating_duration_since(*before_at).as_secs_f64();
+        let metres = (now.x - before.x).hypot(now.y - before.y);
+        if metres > JUMP + 2.0 * self.fastest * seconds {
+            return Err(metres);
+        }
+        self.turned += half_circle((now.heading - before.heading).to_degrees()).to_radians();
+        self.last = (at, now);
+        Ok(())
+    }
+
+    /// When the last of it was told.
+    pub(super) fn told_at(&self) -> Instant {
+        self.last.0
     }
 
     /// Metres, as the crow flies.
     pub(super) fn metres(&self) -> f64 {
-        (self.last.x - self.start.x).hypot(self.last.y - self.start.y)
+        let (_, last) = &self.last;
+        (last.x - self.start.x).hypot(last.y - self.start.y)
     }
 
     /// Radians, counter-clockwise.
@@ -168,7 +199,8 @@ impl Trip {
 
     /// Whether the base has come to rest.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.last.speed < 0.01 && self.last.turn.abs() < 0.02
+        let (_, last) = &self.last;
+        last.speed < 0.01 && last.turn.abs() < 0.02
     }
 }
 
@@ -204,6 +236,8 @@ pub(super) struct Scan {
     points: Vec<[f64; 2]>,
     /// How far it sees, in metres.
     pub(super) reach: f64,
+    /// The frame of the scanner.
+    frame: String,
 }
 
 impl Scan {
@@ -221,7 +255,14 @@ impl Scan {
             }
             angle += step;
         }
-        Some(Self { points, reach })
+        Some(Self {
+            points,
+            reach,
+            frame: message["header"]["frame_id"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+        })
     }
 
     /// How far it is to what lies in a way of this direction and width, in metres; `None` where nothing was seen. `towards` is
@@ -233,6 +274,42 @@ impl Scan {
             (along > 0.0 && across.abs() <= half_width).then_some(along)
         });
         along.min_by(f64::total_cmp)
+    }
+}
+
+/// What the scanners of one topic have told last, each by its frame.
+#[derive(Default)]
+pub(super) struct Scans(Mutex<BTreeMap<String, (Instant, Scan)>>);
+
+impl Scans {
+    /// Keeps a scan that came then, and forgets the scanners that are silent.
+    pub(super) fn put(&self, scan: Scan, at: Instant) {
+        let mut scans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        scans.retain(|_, (at, _)| at.elapsed() < SILENCE);
+        if scans.len() < MOST || scans.contains_key(&scan.frame) {
+            scans.insert(scan.frame.clone(), (at, scan));
+        }
+    }
+
+    /// What was seen last, and how long ago; nothing where that is longer than a second.
+    ///
+    /// # Errors
+    /// Scanners in several places tell it, and nothing says which of them looks ahead: the text names them.
+    pub(super) fn fresh(&self) -> Result<Option<(Duration, Scan)>, String> {
+        let scans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh: Vec<_> = scans.values().filter(|(at, _)| at.elapsed() < SILENCE).collect();
+        match fresh.as_slice() {
+            [] => Ok(None),
+            [(at, scan)] => Ok(Some((at.elapsed(), scan.clone()))),
+            several => {
+                let frames: Vec<&str> = several.iter().map(|(_, scan)| scan.frame.as_str()).collect();
+                Err(format!(
+                    "scans of several scanners come on it ({}), of which one alone looks ahead: name a topic that has its scans alone, \
+                     or one of all scans in one frame",
+                    frames.join(", ")
+                ))
+            }
+        }
     }
 }
 
@@ -254,15 +331,18 @@ mod tests {
 
     #[test]
     fn a_trip_counts_metres_and_whole_turns() {
-        let mut trip = Trip::new(odometry(1.0, 3.0));
+        let at = Instant::now();
+        let mut trip = Trip::new((at, odometry(1.0, 3.0)), 0.2);
         for step in 1..=80 {
-            trip.at(odometry(
-                1.0 - f64::from(step) / 100.0,
-                3.0 + f64::from(step) / 10.0,
-            ));
+            let now = odometry(1.0 - f64::from(step) / 100.0, 3.0 + f64::from(step) / 10.0);
+            trip.at((at, now)).unwrap();
         }
         assert!((trip.metres() - 0.8).abs() < 1e-9, "{}", trip.metres());
         assert!((trip.turned() - 8.0).abs() < 1e-9, "{}", trip.turned());
+        // Of another count, whoever tells it.
+        let elsewhere = odometry(5.0, 11.0);
+        assert!(trip.at((at + Duration::from_secs(1), elsewhere)).is_err());
+        assert!((trip.metres() - 0.8).abs() < 1e-9, "{}", trip.metres());
         assert!((odometry(0.0, PI - 0.1).degrees() - 174.27).abs() < 0.01);
         assert_eq!(Odometry::read(&json!({"pose": {}})), None);
         // A place on the map, a quarter turn to the left of what the wheels count from, after a metre straight ahead.

@@ -89,6 +89,22 @@ impl Scene {
     }
 }
 
+/// A controller takes its time before it accepts, and joint states lag behind what a controller says.
+#[test]
+fn what_comes_late_is_waited_for() {
+    let Some(scene) = scene("gripper") else { return };
+    scene.base.say("lags");
+    scene.base.say("thing");
+    let closed = scene.does("gripper", json!({"arm": "right", "action": "close"}));
+    assert_eq!(closed["data"]["holding"], true, "{closed:#}");
+    assert_eq!(closed["data"]["gripper_percent"], 38.0, "{closed:#}");
+    let opened = scene.does("gripper", json!({"arm": "right", "action": "open"}));
+    assert_eq!(opened["data"]["gripper_percent"], 100.0, "{opened:#}");
+    scene.base.say("dawdles");
+    let near = json!({"arm": "right", "position": [3, -90, 90, -90, -90, 0], "speed": 1.0});
+    scene.does("move_arm", near);
+}
+
 /// Publishers of one topic tell of some joints each, and what they say at once is all heard.
 #[test]
 fn joints_that_are_told_one_by_one_are_all_known() {
