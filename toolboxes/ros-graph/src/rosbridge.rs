@@ -277,21 +277,17 @@ impl Graph for Rosbridge {
                 let shape = Arc::clone(&shape);
                 filled.put(size, Box::new(move || canonical(cdr, &shape, value)));
             }));
-            let message = json!({
-                "op": "subscribe", "id": format!("subscribe:{topic}"), "topic": topic, "type": written,
-                "queue_length": bounds.messages.max(1),
-            });
-            if self.inner.link.hear(topic, &deliver) {
-                self.inner
-                    .link
-                    .stand(&format!("subscribe {topic}"), Some(message));
-            }
+            // What comes at once, such as a latched message, finds who hears it.
+            self.inner.link.hear(topic, &deliver);
+            let message = json!({"type": written, "queue_length": bounds.messages.max(1)});
+            let id = self.inner.link.stand("subscribe", topic, message);
             let rosbridge = self.clone();
             let sources = Box::new(move || rosbridge.is_connected());
             let held = Box::new(Hearing {
                 rosbridge: self.clone(),
                 topic: topic.to_owned(),
-                deliver: Some(deliver),
+                id,
+                _deliver: deliver,
             });
             Ok(Subscription::new(topic, of, inbox, sources, held))
         }
@@ -304,7 +300,8 @@ impl Graph for Rosbridge {
             one_type(topic, Some(of), &unified(&found))?;
             let written = found.first().cloned().unwrap_or_else(|| of.to_string());
             let shape = self.shape(of, "/rosapi/message_details", &written).await?;
-            let publisher: Arc<dyn Publisher> = Arc::new(TopicPublisher::announce(self, topic, &written, shape));
+            let publisher: Arc<dyn Publisher> =
+                Arc::new(TopicPublisher::announce(self, topic, &written, shape));
             Ok(publisher)
         }
         .boxed()
@@ -443,22 +440,17 @@ impl Graph for Rosbridge {
     }
 }
 
-/// Ends the subscription with its last reader.
+/// Ends a subscription of its own: rosbridge sends what comes on a topic until its last one has ended.
 struct Hearing {
     rosbridge: Rosbridge,
     topic: String,
-    deliver: Option<Arc<Deliver>>,
+    id: String,
+    _deliver: Arc<Deliver>,
 }
 
 impl Drop for Hearing {
     fn drop(&mut self) {
-        self.deliver = None;
         let link = &self.rosbridge.inner.link;
-        if link.is_unheard(&self.topic) {
-            link.stand(&format!("subscribe {}", self.topic), None);
-            let message =
-                json!({"op": "unsubscribe", "id": format!("subscribe:{}", self.topic), "topic": self.topic});
-            let _ = link.send(&self.topic, message);
-        }
+        link.withdraw("unsubscribe", &self.topic, &self.id);
     }
 }

@@ -43,7 +43,7 @@ struct Entries {
     answers: HashMap<String, oneshot::Sender<Value>>,
     goals: HashMap<String, mpsc::UnboundedSender<Value>>,
     topics: HashMap<String, Vec<Weak<Deliver>>>,
-    /// What is said again on a new connection, by what it is about.
+    /// What is said again on a new connection, by its id.
     standing: HashMap<String, Value>,
 }
 
@@ -113,34 +113,33 @@ impl Link {
         })
     }
 
-    /// Says something now and on every later connection; `None` takes it back.
-    pub(super) fn stand(&self, key: &str, message: Option<Value>) {
+    /// Says something of a topic under an id of its own, now and on every later connection, until that id is withdrawn.
+    pub(super) fn stand(&self, op: &str, topic: &str, mut message: Value) -> String {
         let mut entries = lock(&self.entries);
-        match &message {
-            Some(message) => entries.standing.insert(key.to_owned(), message.clone()),
-            None => entries.standing.remove(key),
-        };
+        entries.last += 1;
+        let id = format!("{op}:{topic}:{}", entries.last);
+        message["op"] = json!(op);
+        message["id"] = json!(id);
+        message["topic"] = json!(topic);
+        entries.standing.insert(id.clone(), message.clone());
         drop(entries);
-        if let Some(message) = message {
-            // Where there is no connection the next one begins with it.
-            let _ = self.send(key, message);
-        }
+        // Where there is no connection the next one begins with it.
+        let _ = self.send(topic, message);
+        id
     }
 
-    /// Hands what comes on a topic to `deliver` for as long as that lives. Returns whether it is the first.
-    pub(super) fn hear(&self, topic: &str, deliver: &Arc<Deliver>) -> bool {
+    /// Takes back what stands under an id by saying `op`; what others said of the topic stands.
+    pub(super) fn withdraw(&self, op: &str, topic: &str, id: &str) {
+        lock(&self.entries).standing.remove(id);
+        let _ = self.send(topic, json!({"op": op, "id": id, "topic": topic}));
+    }
+
+    /// Hands what comes on a topic to `deliver` for as long as that lives.
+    pub(super) fn hear(&self, topic: &str, deliver: &Arc<Deliver>) {
         let mut entries = lock(&self.entries);
         let readers = entries.topics.entry(topic.to_owned()).or_default();
         readers.retain(|deliver| deliver.strong_count() > 0);
         readers.push(Arc::downgrade(deliver));
-        readers.len() == 1
-    }
-
-    /// Whether nothing hears the topic any more.
-    pub(super) fn is_unheard(&self, topic: &str) -> bool {
-        let entries = lock(&self.entries);
-        let readers = entries.topics.get(topic);
-        readers.is_none_or(|readers| readers.iter().all(|deliver| deliver.strong_count() == 0))
     }
 
     /// Sends a message with an id of its own, and waits for the message that has the same.
@@ -243,8 +242,9 @@ async fn keep(
         match current {
             Ok(current) => {
                 pause = PAUSES.0;
-                let standing: Vec<Value> = lock(&entries).standing.values().cloned().collect();
+                // What is withdrawn from here on is said to this connection, after what stands.
                 connected.send_replace(true);
+                let standing: Vec<Value> = lock(&entries).standing.values().cloned().collect();
                 let reason = serve(current, standing, &mut outgoing, &entries).await;
                 connected.send_replace(false);
                 tracing::warn!(url, reason, "the connection to rosbridge is lost");

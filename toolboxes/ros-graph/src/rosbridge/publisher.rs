@@ -20,6 +20,8 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(super) struct TopicPublisher {
     rosbridge: Rosbridge,
     topic: String,
+    /// The id of its announcement.
+    id: String,
     shape: Arc<Shape>,
     heard: Arc<AtomicBool>,
     _watching: DropGuard,
@@ -28,11 +30,10 @@ pub(super) struct TopicPublisher {
 impl TopicPublisher {
     /// Announces a topic in a type as the graph writes it.
     pub(super) fn announce(rosbridge: &Rosbridge, topic: &str, written: &str, shape: Arc<Shape>) -> Self {
-        let message = json!({"op": "advertise", "id": format!("advertise:{topic}"), "topic": topic, "type": written});
-        rosbridge
+        let id = rosbridge
             .inner
             .link
-            .stand(&format!("advertise {topic}"), Some(message));
+            .stand("advertise", topic, json!({"type": written}));
         let (end, heard) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
         tokio::spawn({
             let (rosbridge, topic, heard, end) = (
@@ -49,6 +50,7 @@ impl TopicPublisher {
         Self {
             rosbridge: rosbridge.clone(),
             topic: topic.to_owned(),
+            id,
             shape,
             heard,
             _watching: end.drop_guard(),
@@ -73,10 +75,7 @@ async fn watch_listeners(rosbridge: Rosbridge, topic: String, heard: Arc<AtomicB
 impl Drop for TopicPublisher {
     fn drop(&mut self) {
         let link = &self.rosbridge.inner.link;
-        link.stand(&format!("advertise {}", self.topic), None);
-        let message =
-            json!({"op": "unadvertise", "id": format!("advertise:{}", self.topic), "topic": self.topic});
-        let _ = link.send(&self.topic, message);
+        link.withdraw("unadvertise", &self.topic, &self.id);
     }
 }
 
