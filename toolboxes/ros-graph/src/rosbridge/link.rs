@@ -29,6 +29,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 /// A connection is pinged this often, and is lost when nothing came for [`SILENCE`].
 const PING: Duration = Duration::from_secs(2);
 const SILENCE: Duration = Duration::from_secs(6);
+/// The number of the first connection.
+const FIRST: u64 = 1;
 /// How long one attempt to connect may take.
 const CONNECTING: Duration = Duration::from_secs(5);
 
@@ -51,7 +53,8 @@ pub(super) struct Link {
     pub(super) url: String,
     queue: mpsc::Sender<Value>,
     entries: Arc<Mutex<Entries>>,
-    connected: watch::Receiver<bool>,
+    /// The number of the connection that stands.
+    connection: watch::Receiver<Option<u64>>,
     end: CancellationToken,
 }
 
@@ -74,7 +77,7 @@ impl Link {
             reason,
         })?;
         let (queue, outgoing) = mpsc::channel(QUEUE);
-        let (state, connected) = watch::channel(true);
+        let (state, connection) = watch::channel(Some(FIRST));
         let (entries, end) = (Arc::new(Mutex::new(Entries::default())), CancellationToken::new());
         let work = keep(url.to_owned(), socket, outgoing, Arc::clone(&entries), state);
         let ended = end.clone();
@@ -83,13 +86,18 @@ impl Link {
             url: url.to_owned(),
             queue,
             entries,
-            connected,
+            connection,
             end,
         })
     }
 
     pub(super) fn is_connected(&self) -> bool {
-        *self.connected.borrow()
+        self.connection().is_some()
+    }
+
+    /// The number of the connection that stands, which no other one of the link has.
+    pub(super) fn connection(&self) -> Option<u64> {
+        *self.connection.borrow()
     }
 
     fn lost(&self, name: &str) -> GraphError {
@@ -225,9 +233,10 @@ async fn keep(
     first: Socket,
     mut outgoing: mpsc::Receiver<Value>,
     entries: Arc<Mutex<Entries>>,
-    connected: watch::Sender<bool>,
+    connection: watch::Sender<Option<u64>>,
 ) {
     let mut socket = Some(first);
+    let mut number = FIRST;
     let mut pause = PAUSES.0;
     loop {
         let current = match socket.take() {
@@ -243,10 +252,11 @@ async fn keep(
             Ok(current) => {
                 pause = PAUSES.0;
                 // What is withdrawn from here on is said to this connection, after what stands.
-                connected.send_replace(true);
+                connection.send_replace(Some(number));
                 let standing: Vec<Value> = lock(&entries).standing.values().cloned().collect();
                 let reason = serve(current, standing, &mut outgoing, &entries).await;
-                connected.send_replace(false);
+                connection.send_replace(None);
+                number += 1;
                 tracing::warn!(url, reason, "the connection to rosbridge is lost");
                 let mut entries = lock(&entries);
                 entries.answers.clear();

@@ -1,7 +1,7 @@
 //! What sends on one topic over rosbridge, and whether something listens.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -17,13 +17,19 @@ use crate::shape::Shape;
 /// How often the listeners of a topic are looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// The number of the connection over which rosapi named a listener last; none is 0. It says nothing of a later connection.
+type Heard = Arc<AtomicU64>;
+
+/// The number of no connection.
+const NOBODY: u64 = 0;
+
 pub(super) struct TopicPublisher {
     rosbridge: Rosbridge,
     topic: String,
     /// The id of its announcement.
     id: String,
     shape: Arc<Shape>,
-    heard: Arc<AtomicBool>,
+    heard: Heard,
     _watching: DropGuard,
 }
 
@@ -34,7 +40,7 @@ impl TopicPublisher {
             .inner
             .link
             .stand("advertise", topic, json!({"type": written}));
-        let (end, heard) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
+        let (end, heard) = (CancellationToken::new(), Heard::default());
         tokio::spawn({
             let (rosbridge, topic, heard, end) = (
                 rosbridge.clone(),
@@ -58,17 +64,34 @@ impl TopicPublisher {
     }
 }
 
-/// Keeps up to date whether something listens to a topic. Without rosapi that is not known, and nothing does.
-async fn watch_listeners(rosbridge: Rosbridge, topic: String, heard: Arc<AtomicBool>) {
+/// Keeps up to date whether something listens to a topic. Only an answer of rosapi changes what is known: one that is late, or an
+/// error, tells nothing of the listeners. Without rosapi nothing is ever known to listen.
+async fn watch_listeners(rosbridge: Rosbridge, topic: String, heard: Heard) {
     loop {
+        let connection = rosbridge.inner.link.connection();
         let answer = rosbridge
             .request("/rosapi/subscribers", &json!({"topic": topic}), ROSAPI)
             .await;
-        let listeners = answer
-            .ok()
-            .and_then(|answer| answer["subscribers"].as_array().map(Vec::len));
-        heard.store(listeners.unwrap_or_default() > 0, Ordering::SeqCst);
+        if let (Some(connection), Ok(answer)) = (connection, answer)
+            && let Some(listeners) = answer["subscribers"].as_array()
+        {
+            let known = if listeners.is_empty() { NOBODY } else { connection };
+            heard.store(known, Ordering::SeqCst);
+        }
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+impl TopicPublisher {
+    /// # Errors
+    /// Nothing is known to listen.
+    fn check_listener(&self) -> Result<(), GraphError> {
+        match self.rosbridge.inner.link.connection() {
+            Some(connection) if self.heard.load(Ordering::SeqCst) == connection => Ok(()),
+            _ => Err(GraphError::Unheard {
+                topic: self.topic.clone(),
+            }),
+        }
     }
 }
 
@@ -82,30 +105,24 @@ impl Drop for TopicPublisher {
 impl Publisher for TopicPublisher {
     fn publish(&self, value: &Value) -> Result<(), GraphError> {
         let message = outgoing(self.rosbridge.inner.cdr, &self.shape, value)?;
-        let link = &self.rosbridge.inner.link;
-        if link.is_connected() && !self.heard.load(Ordering::SeqCst) {
-            return Err(GraphError::Unheard {
-                topic: self.topic.clone(),
-            });
-        }
-        link.send(
+        // It may be a stop, which is sent whatever is known of the listeners.
+        self.rosbridge.inner.link.send(
             &self.topic,
             json!({"op": "publish", "topic": self.topic, "msg": message}),
-        )
+        )?;
+        self.check_listener()
     }
 
     fn ready(&self, patience: Duration) -> Reply<'_, ()> {
         async move {
             let end = Instant::now() + patience;
-            while !self.heard.load(Ordering::SeqCst) {
-                if Instant::now() >= end {
-                    return Err(GraphError::Unheard {
-                        topic: self.topic.clone(),
-                    });
+            loop {
+                let heard = self.check_listener();
+                if heard.is_ok() || Instant::now() >= end {
+                    return heard;
                 }
                 tokio::time::sleep(AGAIN).await;
             }
-            Ok(())
         }
         .boxed()
     }
