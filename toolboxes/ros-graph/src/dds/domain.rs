@@ -293,7 +293,7 @@ impl Dds {
             });
         }
         let receiver = Arc::clone(&client);
-        let deliver = move |raw, identity| receiver.deliver(raw, identity);
+        let deliver = move |raw, identity, _| receiver.deliver(raw, identity);
         participant.read(
             &topics[1],
             &dds_type(&response),
@@ -374,10 +374,11 @@ impl Dds {
         let end = self.inner.end.child_token();
         let (shape, cdr, filled) = (Arc::clone(shape), self.inner.cdr, Arc::clone(inbox));
         let name = dds_type(&shape.name);
-        let deliver = move |raw: Raw, _| {
+        let deliver = move |raw: Raw, _, received| {
             let shape = Arc::clone(&shape);
-            filled.put(
+            filled.put_received(
                 raw.bytes.len(),
+                received,
                 Box::new(move || Ok(cdr.decode(&shape, &raw.bytes, raw.order)?)),
             );
         };

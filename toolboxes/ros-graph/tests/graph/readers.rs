@@ -1,11 +1,13 @@
 //! What a reader of a topic hears, and from when on.
 
+use std::time::Instant;
+
 use ros_graph::graph::{Graph, Subscription};
 use ros_graph::inbox::Bounds;
 use serde_json::{Value, json};
 
 use crate::carriers::boxed;
-use crate::{PATIENCE, Scene, cyclone_that, rosbridge};
+use crate::{PATIENCE, SHORT, Scene, cyclone_that, rosbridge};
 
 fn offering() -> Option<Scene> {
     cyclone_that("twist", Some("offers"))
@@ -39,6 +41,29 @@ async fn carried() -> Vec<(Scene<Box<dyn Graph>>, &'static str, Vec<(&'static st
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_hears_nothing_that_came_before_it() {
+    for (scene, key, topics) in carried().await {
+        for (topic, said) in topics {
+            for thousands in 1..=3 {
+                let mut reader = hear(scene.graph.as_ref(), topic).await;
+                for _ in 0..3 {
+                    let number = number(&mut reader).await;
+                    assert_eq!(number / 1000, thousands, "{key} {topic}: {number}");
+                }
+                drop(reader);
+                scene.peer.wait("an end of the subscription", |lines| {
+                    let frames = lines
+                        .iter()
+                        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+                    let ended = frames.filter(|frame| frame[key] == said).count();
+                    (i64::try_from(ended) == Ok(thousands)).then_some(())
+                });
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_reader_hears_what_is_kept() {
     for (scene, ..) in carried().await {
         let mut first = hear(scene.graph.as_ref(), "/kept").await;
@@ -49,4 +74,28 @@ async fn every_reader_hears_what_is_kept() {
         let mut third = hear(scene.graph.as_ref(), "/kept").await;
         assert_eq!(number(&mut third).await, 1);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_kept_is_the_newest_and_as_old_as_it_is() {
+    let Some(scene) = offering() else { return };
+    let mut first = hear(&scene.graph, "/kept").await;
+    assert_eq!(number(&mut first).await, 1);
+    scene.peer.say("renews");
+    assert_eq!(number(&mut first).await, 3);
+    let came = Instant::now();
+    let nothing = scene
+        .graph
+        .subscribe("/nothing", None, Bounds::default(), SHORT)
+        .await;
+    assert!(nothing.is_err());
+    let waited = came.elapsed();
+    let one = Bounds {
+        messages: 1,
+        ..Bounds::default()
+    };
+    let mut second = scene.graph.subscribe("/kept", None, one, PATIENCE).await.unwrap();
+    let kept = second.next(PATIENCE).await.unwrap();
+    assert_eq!(kept.value["data"], 3);
+    assert!(kept.age >= waited, "{:?}, not {waited:?}", kept.age);
 }
