@@ -46,7 +46,7 @@ pub(super) struct Quality {
 /// A future of the library stays on the thread that made it.
 type Task = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
 
-/// Readers that wait to be begun.
+/// Readers that wait to be begun, and what watches over them.
 const TASKS: usize = 256;
 
 pub(super) struct Participant {
@@ -203,6 +203,19 @@ impl Participant {
             let listening = end.run_until_cancelled_owned(listen);
             vital(lost, listening.map(move |_| node.gone(guid))).boxed_local()
         };
+        self.tasks
+            .try_send(Box::new(task))
+            .map_err(|_| GraphError::Closed)
+    }
+
+    /// Runs work on the participant's thread until `end`.
+    pub(super) fn run(
+        &self,
+        end: CancellationToken,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), GraphError> {
+        let lost = self.end.clone();
+        let task = move || vital(lost, end.run_until_cancelled_owned(work).map(drop)).boxed_local();
         self.tasks
             .try_send(Box::new(task))
             .map_err(|_| GraphError::Closed)

@@ -99,3 +99,17 @@ async fn what_is_kept_is_the_newest_and_as_old_as_it_is() {
     assert_eq!(kept.value["data"], 3);
     assert!(kept.age >= waited, "{:?}, not {waited:?}", kept.age);
 }
+
+/// One that offers less than those that were there: best effort among reliable ones, volatile among those that keep.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_publisher_that_joins_later_is_heard_whatever_it_offers() {
+    for topic in ["/firm", "/kept"] {
+        let Some(scene) = offering() else { return };
+        let mut reader = hear(&scene.graph, topic).await;
+        assert_eq!(number(&mut reader).await, 1, "{topic}");
+        scene.peer.say("joins");
+        let joined = async { while number(&mut reader).await != 2 {} };
+        let heard = tokio::time::timeout(PATIENCE, joined).await;
+        assert!(heard.is_ok(), "{topic}: the one that joined is not heard");
+    }
+}
