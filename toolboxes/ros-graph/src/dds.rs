@@ -5,6 +5,7 @@
 
 mod action;
 mod domain;
+mod filling;
 mod names;
 mod node;
 mod participant;
@@ -26,23 +27,13 @@ use self::names::{dds_name, dds_type};
 pub use self::participant::DdsConfig;
 use self::participant::Quality;
 pub use self::peers::SETTLE;
-use self::peers::{Endpoint, of_topic, types};
+use self::peers::{of_topic, types};
 use self::publisher::TopicPublisher;
 use crate::definition::{Definition, TypeName};
 use crate::error::GraphError;
 use crate::graph::{Entities, Goal, Graph, Publisher, Reply, Subscription, one_type};
 use crate::inbox::{Bounds, Inbox};
 use crate::shape::Shape;
-
-/// What a reader asks for, so that every writer can offer it.
-fn quality_of(writers: &[&Endpoint]) -> Quality {
-    let all = |has: fn(&Endpoint) -> bool| !writers.is_empty() && writers.iter().all(|writer| has(writer));
-    Quality {
-        reliable: all(|writer| writer.reliable),
-        keeps: all(|writer| writer.keeps),
-        depth: 10,
-    }
-}
 
 impl Dds {
     /// Hears a topic in a type that is known here, whether or not something publishes it yet. What is not `reliable` hears every
@@ -62,7 +53,7 @@ impl Dds {
             keeps: false,
             depth: 10,
         };
-        self.listen(topic, of.clone(), &self.known(of)?, quality, bounds)
+        self.listen(topic, of.clone(), &self.known(of)?, Some(quality), bounds)
     }
 
     /// Whether what a publisher of this topic and type says is heard: it has been there for long enough.
@@ -74,17 +65,22 @@ impl Dds {
         writers.any(|writer| writer.dds_type == dds_type(of) && writer.since.elapsed() >= SETTLE)
     }
 
+    /// Hears a topic in this quality, or in one that every publisher offers.
     fn listen(
         &self,
         topic: &str,
         of: TypeName,
         shape: &Arc<Shape>,
-        quality: Quality,
+        quality: Option<Quality>,
         bounds: Bounds,
     ) -> Result<Subscription, GraphError> {
         let dds_topic = dds_name("rt", topic, "")?;
         let inbox = Arc::new(Inbox::new(bounds));
-        let guard = self.fill(&dds_topic, shape, quality, &inbox)?;
+        let filling = self.filling(&dds_topic, shape, &inbox);
+        let guard = match quality {
+            Some(quality) => filling.begin(quality)?,
+            None => filling.fit()?,
+        };
         let (peers, own) = (self.inner.participant.peers.clone(), dds_type(&of));
         let sources = move || {
             let endpoints = peers.now();
@@ -124,20 +120,20 @@ impl Graph for Dds {
                 let endpoints = self.inner.participant.peers.now();
                 let writers = of_topic(&endpoints.writers, &dds_topic);
                 let hash = writers.iter().find_map(|writer| writer.hash.clone());
-                (!writers.is_empty()).then(|| (types(&writers), quality_of(&writers), hash))
+                (!writers.is_empty()).then(|| (types(&writers), hash))
             };
             // A topic that nothing publishes yet is heard as well, where its type is given.
             let patience = if of.is_some() { Duration::ZERO } else { patience };
-            let (found, quality, hash) = match (self.wait(patience, written).await, of) {
+            let (found, hash) = match (self.wait(patience, written).await, of) {
                 (Some(written), _) => written,
-                (None, Some(_)) => (BTreeSet::new(), quality_of(&[]), None),
+                (None, Some(_)) => (BTreeSet::new(), None),
                 (None, None) => {
                     return Err(GraphError::absent("topic", topic, patience));
                 }
             };
             let of = one_type(topic, of, &found)?;
             let shape = self.shape(&of, &of, hash).await?;
-            self.listen(topic, of, &shape, quality, bounds)
+            self.listen(topic, of, &shape, None, bounds)
         }
         .boxed()
     }

@@ -115,8 +115,9 @@ pub trait Publisher: Send + Sync {
     /// Sends a message at once, never waiting.
     ///
     /// # Errors
-    /// The value does not fit, nothing of this type listens ([`GraphError::Unheard`], [`GraphError::OtherType`]), too
-    /// much waits to be sent, or the graph was left.
+    /// The value does not fit, nothing of this type is known to listen ([`GraphError::Unheard`], [`GraphError::OtherType`]), too
+    /// much waits to be sent, or the graph was left. A carrier that does not know the listeners itself has sent what is
+    /// [`GraphError::Unheard`] all the same: it may be a stop.
     fn publish(&self, value: &Value) -> Result<(), GraphError>;
 
     /// Waits until what is sent now is heard.

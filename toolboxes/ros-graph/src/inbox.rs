@@ -88,16 +88,17 @@ impl Inbox {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a message; what is too much goes, the oldest first.
+    /// Adds a message that comes now; what is too much goes, the oldest first.
     pub fn put(&self, size: usize, unread: Unread) {
+        self.put_received(size, Instant::now(), unread);
+    }
+
+    /// Adds a message that was received before now.
+    pub(crate) fn put_received(&self, size: usize, at: Instant, unread: Unread) {
         let mut contents = self.lock();
         contents.bytes += size;
         contents.received += 1;
-        contents.parcels.push_back(Parcel {
-            size,
-            at: Instant::now(),
-            unread,
-        });
+        contents.parcels.push_back(Parcel { size, at, unread });
         while contents.parcels.len() > self.bounds.messages.max(1)
             || (contents.parcels.len() > 1 && contents.bytes > self.bounds.bytes)
         {

@@ -6,19 +6,19 @@
 
 mod details;
 mod link;
+mod publisher;
 mod values;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::link::{Deliver, Link};
+use self::publisher::TopicPublisher;
 use self::values::{canonical, outgoing};
 use crate::cdr::Cdr;
 use crate::definition::{Definition, Kind, TypeName};
@@ -34,8 +34,6 @@ use crate::shape::Shape;
 const ROSAPI: Duration = Duration::from_secs(2);
 /// A goal that was not refused by then is under way.
 const REFUSING: Duration = Duration::from_millis(500);
-/// How often the listeners of a topic are looked at.
-const LOOK: Duration = Duration::from_millis(500);
 /// The pause between two looks where something is waited for.
 const AGAIN: Duration = Duration::from_millis(50);
 /// Feedback that waits to be taken.
@@ -279,21 +277,17 @@ impl Graph for Rosbridge {
                 let shape = Arc::clone(&shape);
                 filled.put(size, Box::new(move || canonical(cdr, &shape, value)));
             }));
-            let message = json!({
-                "op": "subscribe", "id": format!("subscribe:{topic}"), "topic": topic, "type": written,
-                "queue_length": bounds.messages.max(1),
-            });
-            if self.inner.link.hear(topic, &deliver) {
-                self.inner
-                    .link
-                    .stand(&format!("subscribe {topic}"), Some(message));
-            }
+            // What comes at once, such as a latched message, finds who hears it.
+            self.inner.link.hear(topic, &deliver);
+            let message = json!({"type": written, "queue_length": bounds.messages.max(1)});
+            let id = self.inner.link.stand("subscribe", topic, message);
             let rosbridge = self.clone();
             let sources = Box::new(move || rosbridge.is_connected());
             let held = Box::new(Hearing {
                 rosbridge: self.clone(),
                 topic: topic.to_owned(),
-                deliver: Some(deliver),
+                id,
+                _deliver: deliver,
             });
             Ok(Subscription::new(topic, of, inbox, sources, held))
         }
@@ -306,20 +300,8 @@ impl Graph for Rosbridge {
             one_type(topic, Some(of), &unified(&found))?;
             let written = found.first().cloned().unwrap_or_else(|| of.to_string());
             let shape = self.shape(of, "/rosapi/message_details", &written).await?;
-            let message = json!({"op": "advertise", "id": format!("advertise:{topic}"), "topic": topic, "type": written});
-            self.inner.link.stand(&format!("advertise {topic}"), Some(message));
-            let (end, heard) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
-            tokio::spawn({
-                let (rosbridge, topic, heard, end) = (self.clone(), topic.to_owned(), Arc::clone(&heard), end.clone());
-                async move { end.run_until_cancelled(watch_listeners(rosbridge, topic, heard)).await }
-            });
-            let publisher: Arc<dyn Publisher> = Arc::new(TopicPublisher {
-                rosbridge: self.clone(),
-                topic: topic.to_owned(),
-                shape,
-                heard,
-                _watching: end.drop_guard(),
-            });
+            let publisher: Arc<dyn Publisher> =
+                Arc::new(TopicPublisher::announce(self, topic, &written, shape));
             Ok(publisher)
         }
         .boxed()
@@ -458,86 +440,17 @@ impl Graph for Rosbridge {
     }
 }
 
-/// Ends the subscription with its last reader.
+/// Ends a subscription of its own: rosbridge sends what comes on a topic until its last one has ended.
 struct Hearing {
     rosbridge: Rosbridge,
     topic: String,
-    deliver: Option<Arc<Deliver>>,
+    id: String,
+    _deliver: Arc<Deliver>,
 }
 
 impl Drop for Hearing {
     fn drop(&mut self) {
-        self.deliver = None;
         let link = &self.rosbridge.inner.link;
-        if link.is_unheard(&self.topic) {
-            link.stand(&format!("subscribe {}", self.topic), None);
-            let message =
-                json!({"op": "unsubscribe", "id": format!("subscribe:{}", self.topic), "topic": self.topic});
-            let _ = link.send(&self.topic, message);
-        }
-    }
-}
-
-/// Keeps up to date whether something listens to a topic. Without rosapi that is not known, and nothing does.
-async fn watch_listeners(rosbridge: Rosbridge, topic: String, heard: Arc<AtomicBool>) {
-    loop {
-        let answer = rosbridge
-            .request("/rosapi/subscribers", &json!({"topic": topic}), ROSAPI)
-            .await;
-        let listeners = answer
-            .ok()
-            .and_then(|answer| answer["subscribers"].as_array().map(Vec::len));
-        heard.store(listeners.unwrap_or_default() > 0, Ordering::SeqCst);
-        tokio::time::sleep(LOOK).await;
-    }
-}
-
-struct TopicPublisher {
-    rosbridge: Rosbridge,
-    topic: String,
-    shape: Arc<Shape>,
-    heard: Arc<AtomicBool>,
-    _watching: DropGuard,
-}
-
-impl Drop for TopicPublisher {
-    fn drop(&mut self) {
-        let link = &self.rosbridge.inner.link;
-        link.stand(&format!("advertise {}", self.topic), None);
-        let message =
-            json!({"op": "unadvertise", "id": format!("advertise:{}", self.topic), "topic": self.topic});
-        let _ = link.send(&self.topic, message);
-    }
-}
-
-impl Publisher for TopicPublisher {
-    fn publish(&self, value: &Value) -> Result<(), GraphError> {
-        let message = outgoing(self.rosbridge.inner.cdr, &self.shape, value)?;
-        let link = &self.rosbridge.inner.link;
-        if link.is_connected() && !self.heard.load(Ordering::SeqCst) {
-            return Err(GraphError::Unheard {
-                topic: self.topic.clone(),
-            });
-        }
-        link.send(
-            &self.topic,
-            json!({"op": "publish", "topic": self.topic, "msg": message}),
-        )
-    }
-
-    fn ready(&self, patience: Duration) -> Reply<'_, ()> {
-        async move {
-            let end = Instant::now() + patience;
-            while !self.heard.load(Ordering::SeqCst) {
-                if Instant::now() >= end {
-                    return Err(GraphError::Unheard {
-                        topic: self.topic.clone(),
-                    });
-                }
-                tokio::time::sleep(AGAIN).await;
-            }
-            Ok(())
-        }
-        .boxed()
+        link.withdraw("unsubscribe", &self.topic, &self.id);
     }
 }

@@ -182,7 +182,7 @@ impl Velocity {
     /// Says a velocity now, before it returns.
     ///
     /// # Errors
-    /// It was not sent: nothing listens, it listens to another type, or the base is lost.
+    /// It is not known to be heard: nothing listens, it listens to another type, or the base is lost.
     pub fn say(&self, speed: Speed) -> Result<(), GraphError> {
         let twist = json!({
             "linear": {"x": speed.forward, "y": speed.left, "z": 0.0}, "angular": {"x": 0.0, "y": 0.0, "z": speed.turn}

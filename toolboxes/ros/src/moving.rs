@@ -108,7 +108,7 @@ impl HeldMotion {
     /// Ends it, and waits until the last message was said.
     ///
     /// # Errors
-    /// The message could not be said.
+    /// The message could not be said, or nothing is known to have heard it.
     ///
     /// # Cancel safety
     /// The end has begun.
@@ -127,7 +127,7 @@ impl Drop for HeldMotion {
         if let Some(end) = self.moving.remove(self.number)
             && let Err(error) = end.begin(&self.host)
         {
-            tracing::warn!(%error, "the last message was not sent");
+            tracing::warn!(%error, "the last message may not have been heard");
         }
     }
 }

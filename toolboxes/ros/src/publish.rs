@@ -125,7 +125,11 @@ pub(crate) async fn publish(context: Context<Ros>, args: PublishArgs) -> Result<
         None => Ok(()),
     };
     outcome?;
-    ended.map_err(|error| ToolError::msg(format!("the last message on {topic} was not sent: {error}")))?;
+    ended.map_err(|error| {
+        ToolError::msg(format!(
+            "the last message on {topic} may not have been heard: {error}"
+        ))
+    })?;
     Ok(PublishOutput {
         topic,
         of: of.to_string(),

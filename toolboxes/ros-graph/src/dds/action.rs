@@ -80,7 +80,7 @@ pub(super) async fn send(
         keeps: false,
         depth: 10,
     };
-    let guard = dds.fill(&topic, &shape, quality, &all)?;
+    let guard = dds.filling(&topic, &shape, &all).begin(quality)?;
     let opened = tokio::time::Instant::now();
     let (send_goal, get_result) = (
         format!("{action}/_action/send_goal"),

@@ -8,8 +8,9 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::filling::Filling;
 use super::names::{dds_name, dds_type, ros_name, ros_type};
-use super::participant::{DdsConfig, Guard, Participant, Quality};
+use super::participant::{DdsConfig, Participant, Quality};
 use super::peers::of_topic;
 use super::raw::Raw;
 use super::service::Client;
@@ -293,7 +294,7 @@ impl Dds {
             });
         }
         let receiver = Arc::clone(&client);
-        let deliver = move |raw, identity| receiver.deliver(raw, identity);
+        let deliver = move |raw, identity, _| receiver.deliver(raw, identity);
         participant.read(
             &topics[1],
             &dds_type(&response),
@@ -363,28 +364,16 @@ impl Dds {
         }
     }
 
-    /// Puts what comes on a topic of DDS into an inbox until the guard is dropped.
-    pub(super) fn fill(
-        &self,
-        topic: &str,
-        shape: &Arc<Shape>,
-        quality: Quality,
-        inbox: &Arc<Inbox>,
-    ) -> Result<Guard, GraphError> {
-        let end = self.inner.end.child_token();
-        let (shape, cdr, filled) = (Arc::clone(shape), self.inner.cdr, Arc::clone(inbox));
-        let name = dds_type(&shape.name);
-        let deliver = move |raw: Raw, _| {
-            let shape = Arc::clone(&shape);
-            filled.put(
-                raw.bytes.len(),
-                Box::new(move || Ok(cdr.decode(&shape, &raw.bytes, raw.order)?)),
-            );
-        };
-        self.inner
-            .participant
-            .read(topic, &name, quality, end.clone(), deliver)?;
-        Ok(Guard::new(end, &self.inner.participant))
+    /// Puts what comes on a topic of DDS into an inbox.
+    pub(super) fn filling(&self, topic: &str, shape: &Arc<Shape>, inbox: &Arc<Inbox>) -> Filling {
+        Filling {
+            participant: Arc::clone(&self.inner.participant),
+            topic: topic.to_owned(),
+            shape: Arc::clone(shape),
+            cdr: self.inner.cdr,
+            inbox: Arc::clone(inbox),
+            end: self.inner.end.clone(),
+        }
     }
 }
 

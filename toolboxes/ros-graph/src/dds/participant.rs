@@ -3,15 +3,17 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
+use rustdds::no_key::DeserializedCacheChange;
 use rustdds::policy::{Durability, History, Reliability};
 use rustdds::rpc::SampleIdentity;
 use rustdds::{
-    DomainParticipant, DomainParticipantBuilder, GUID, QosPolicies, QosPolicyBuilder, RTPSEntity, Topic,
-    TopicKind,
+    DomainParticipant, DomainParticipantBuilder, GUID, QosPolicies, QosPolicyBuilder, RTPSEntity, Timestamp,
+    Topic, TopicKind,
 };
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
@@ -44,7 +46,7 @@ pub(super) struct Quality {
 /// A future of the library stays on the thread that made it.
 type Task = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
 
-/// Readers that wait to be begun.
+/// Readers that wait to be begun, and what watches over them.
 const TASKS: usize = 256;
 
 pub(super) struct Participant {
@@ -141,21 +143,44 @@ impl Participant {
         Ok(writer)
     }
 
-    /// Reads a topic of DDS until `end`; `deliver` runs on the participant's thread and returns soon.
+    /// Reads a topic of DDS until `end`: what is received from now on and, where the quality keeps, what is there. `deliver` is given
+    /// when a sample was received; it runs on the participant's thread, for what is there on this one, and returns soon.
     pub(super) fn read(
         &self,
         name: &str,
         dds_type: &str,
         quality: Quality,
         end: CancellationToken,
-        deliver: impl Fn(Raw, Option<SampleIdentity>) + Send + 'static,
+        deliver: impl Fn(Raw, Option<SampleIdentity>, Instant) + Send + 'static,
     ) -> Result<(), GraphError> {
+        let made = Instant::now();
         let policies = quality.policies();
         let topic = self.topic(name, dds_type, &policies)?;
         let reader: Reader = self
             .subscriber
             .create_simple_datareader_no_key(&topic, Some(policies))
             .map_err(|error| unusable(name, error))?;
+        let take = move |sample: DeserializedCacheChange<Raw>, received| {
+            let identity = sample.write_options.related_sample_identity();
+            deliver(sample.into_value(), identity, received);
+        };
+        // The library gives a new reader what earlier ones of the topic received, of publishers that are gone, too.
+        let mut earlier = Vec::new();
+        while let Some(sample) = reader.try_take_one().transpose() {
+            earlier.extend(sample.ok().filter(|_| quality.keeps));
+        }
+        let known = self.peers.now();
+        earlier.retain(|sample| {
+            known
+                .writers
+                .iter()
+                .any(|writer| writer.guid == sample.writer_guid)
+        });
+        earlier.sort_by_key(|sample| sample.receive_instant);
+        for sample in earlier {
+            let received = received(sample.receive_instant);
+            take(sample, received);
+        }
         let (name, guid) = (name.to_owned(), reader.guid());
         self.node.reads(guid);
         let (node, lost) = (self.node.clone(), self.end.clone());
@@ -165,8 +190,11 @@ impl Participant {
                 while let Some(sample) = stream.next().await {
                     match sample {
                         Ok(sample) => {
-                            let identity = sample.write_options.related_sample_identity();
-                            deliver(sample.into_value(), identity);
+                            let received = received(sample.receive_instant);
+                            // What was withheld then comes only now.
+                            if quality.keeps || received >= made {
+                                take(sample, received);
+                            }
                         }
                         Err(error) => tracing::warn!(topic = name, %error, "a sample that cannot be read"),
                     }
@@ -175,6 +203,19 @@ impl Participant {
             let listening = end.run_until_cancelled_owned(listen);
             vital(lost, listening.map(move |_| node.gone(guid))).boxed_local()
         };
+        self.tasks
+            .try_send(Box::new(task))
+            .map_err(|_| GraphError::Closed)
+    }
+
+    /// Runs work on the participant's thread until `end`.
+    pub(super) fn run(
+        &self,
+        end: CancellationToken,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), GraphError> {
+        let lost = self.end.clone();
+        let task = move || vital(lost, end.run_until_cancelled_owned(work).map(drop)).boxed_local();
         self.tasks
             .try_send(Box::new(task))
             .map_err(|_| GraphError::Closed)
@@ -192,6 +233,17 @@ impl Participant {
     pub(super) fn guid(&self) -> GUID {
         self.participant.guid()
     }
+}
+
+/// When something was received, on the clock that is never set.
+fn received(at: Timestamp) -> Instant {
+    // In this order a pause between the two makes nothing older than it is.
+    let ticks = Timestamp::now().to_ticks().saturating_sub(at.to_ticks());
+    let now = Instant::now();
+    // The lower half of a tick's number is a fraction of a second.
+    let nanoseconds = ((ticks & 0xFFFF_FFFF) * 1_000_000_000) >> 32;
+    let age = Duration::from_secs(ticks >> 32) + Duration::from_nanos(nanoseconds);
+    now.checked_sub(age).unwrap_or(now)
 }
 
 /// Closes the participant where its work panics: one that hears nothing any more would look alive.

@@ -29,6 +29,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 /// A connection is pinged this often, and is lost when nothing came for [`SILENCE`].
 const PING: Duration = Duration::from_secs(2);
 const SILENCE: Duration = Duration::from_secs(6);
+/// The number of the first connection.
+const FIRST: u64 = 1;
 /// How long one attempt to connect may take.
 const CONNECTING: Duration = Duration::from_secs(5);
 
@@ -43,7 +45,7 @@ struct Entries {
     answers: HashMap<String, oneshot::Sender<Value>>,
     goals: HashMap<String, mpsc::UnboundedSender<Value>>,
     topics: HashMap<String, Vec<Weak<Deliver>>>,
-    /// What is said again on a new connection, by what it is about.
+    /// What is said again on a new connection, by its id.
     standing: HashMap<String, Value>,
 }
 
@@ -51,7 +53,8 @@ pub(super) struct Link {
     pub(super) url: String,
     queue: mpsc::Sender<Value>,
     entries: Arc<Mutex<Entries>>,
-    connected: watch::Receiver<bool>,
+    /// The number of the connection that stands.
+    connection: watch::Receiver<Option<u64>>,
     end: CancellationToken,
 }
 
@@ -74,7 +77,7 @@ impl Link {
             reason,
         })?;
         let (queue, outgoing) = mpsc::channel(QUEUE);
-        let (state, connected) = watch::channel(true);
+        let (state, connection) = watch::channel(Some(FIRST));
         let (entries, end) = (Arc::new(Mutex::new(Entries::default())), CancellationToken::new());
         let work = keep(url.to_owned(), socket, outgoing, Arc::clone(&entries), state);
         let ended = end.clone();
@@ -83,13 +86,18 @@ impl Link {
             url: url.to_owned(),
             queue,
             entries,
-            connected,
+            connection,
             end,
         })
     }
 
     pub(super) fn is_connected(&self) -> bool {
-        *self.connected.borrow()
+        self.connection().is_some()
+    }
+
+    /// The number of the connection that stands, which no other one of the link has.
+    pub(super) fn connection(&self) -> Option<u64> {
+        *self.connection.borrow()
     }
 
     fn lost(&self, name: &str) -> GraphError {
@@ -113,34 +121,33 @@ impl Link {
         })
     }
 
-    /// Says something now and on every later connection; `None` takes it back.
-    pub(super) fn stand(&self, key: &str, message: Option<Value>) {
+    /// Says something of a topic under an id of its own, now and on every later connection, until that id is withdrawn.
+    pub(super) fn stand(&self, op: &str, topic: &str, mut message: Value) -> String {
         let mut entries = lock(&self.entries);
-        match &message {
-            Some(message) => entries.standing.insert(key.to_owned(), message.clone()),
-            None => entries.standing.remove(key),
-        };
+        entries.last += 1;
+        let id = format!("{op}:{topic}:{}", entries.last);
+        message["op"] = json!(op);
+        message["id"] = json!(id);
+        message["topic"] = json!(topic);
+        entries.standing.insert(id.clone(), message.clone());
         drop(entries);
-        if let Some(message) = message {
-            // Where there is no connection the next one begins with it.
-            let _ = self.send(key, message);
-        }
+        // Where there is no connection the next one begins with it.
+        let _ = self.send(topic, message);
+        id
     }
 
-    /// Hands what comes on a topic to `deliver` for as long as that lives. Returns whether it is the first.
-    pub(super) fn hear(&self, topic: &str, deliver: &Arc<Deliver>) -> bool {
+    /// Takes back what stands under an id by saying `op`; what others said of the topic stands.
+    pub(super) fn withdraw(&self, op: &str, topic: &str, id: &str) {
+        lock(&self.entries).standing.remove(id);
+        let _ = self.send(topic, json!({"op": op, "id": id, "topic": topic}));
+    }
+
+    /// Hands what comes on a topic to `deliver` for as long as that lives.
+    pub(super) fn hear(&self, topic: &str, deliver: &Arc<Deliver>) {
         let mut entries = lock(&self.entries);
         let readers = entries.topics.entry(topic.to_owned()).or_default();
         readers.retain(|deliver| deliver.strong_count() > 0);
         readers.push(Arc::downgrade(deliver));
-        readers.len() == 1
-    }
-
-    /// Whether nothing hears the topic any more.
-    pub(super) fn is_unheard(&self, topic: &str) -> bool {
-        let entries = lock(&self.entries);
-        let readers = entries.topics.get(topic);
-        readers.is_none_or(|readers| readers.iter().all(|deliver| deliver.strong_count() == 0))
     }
 
     /// Sends a message with an id of its own, and waits for the message that has the same.
@@ -226,9 +233,10 @@ async fn keep(
     first: Socket,
     mut outgoing: mpsc::Receiver<Value>,
     entries: Arc<Mutex<Entries>>,
-    connected: watch::Sender<bool>,
+    connection: watch::Sender<Option<u64>>,
 ) {
     let mut socket = Some(first);
+    let mut number = FIRST;
     let mut pause = PAUSES.0;
     loop {
         let current = match socket.take() {
@@ -243,10 +251,12 @@ async fn keep(
         match current {
             Ok(current) => {
                 pause = PAUSES.0;
+                // What is withdrawn from here on is said to this connection, after what stands.
+                connection.send_replace(Some(number));
                 let standing: Vec<Value> = lock(&entries).standing.values().cloned().collect();
-                connected.send_replace(true);
                 let reason = serve(current, standing, &mut outgoing, &entries).await;
-                connected.send_replace(false);
+                connection.send_replace(None);
+                number += 1;
                 tracing::warn!(url, reason, "the connection to rosbridge is lost");
                 let mut entries = lock(&entries);
                 entries.answers.clear();

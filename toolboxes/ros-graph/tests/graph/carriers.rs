@@ -22,7 +22,7 @@ fn ahead(metres: i32) -> Value {
     json!({"pose": {"header": {"frame_id": "map"}, "pose": {"position": {"x": metres}, "orientation": {"w": 1.0}}}})
 }
 
-fn boxed(scene: Scene<impl Graph + 'static>) -> Scene<Box<dyn Graph>> {
+pub(crate) fn boxed(scene: Scene<impl Graph + 'static>) -> Scene<Box<dyn Graph>> {
     Scene {
         peer: scene.peer,
         graph: Box::new(scene.graph),

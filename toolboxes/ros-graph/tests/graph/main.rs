@@ -16,6 +16,7 @@ mod codec;
 mod cyclone;
 mod python;
 mod rclpy;
+mod readers;
 mod rosbridge;
 mod velocity;
 
@@ -41,11 +42,17 @@ pub(crate) struct Scene<G = Dds> {
 }
 
 pub(crate) fn cyclone(kind: &str) -> Option<Scene> {
+    cyclone_that(kind, None)
+}
+
+/// A base that does something besides.
+pub(crate) fn cyclone_that(kind: &str, does: Option<&str>) -> Option<Scene> {
     let domain = peers::domain();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/base_cyclonedds.py");
     let mut command = Command::new(python::cyclonedds()?);
     command
         .args(["-u", script, kind, &domain.to_string()])
+        .args(does)
         .env("CYCLONEDDS_URI", peers::LOOPBACK);
     let library = Library::shipped(Distribution::Humble).unwrap();
     Some(scene(Peer::run("base_cyclonedds.py", command), domain, library))

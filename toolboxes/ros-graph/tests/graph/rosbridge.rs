@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use ros_graph::cdr::Cdr;
 use ros_graph::error::GraphError;
 use ros_graph::graph::Graph as _;
@@ -67,8 +68,13 @@ async fn topics_are_read_and_written_with_their_types() {
     };
     let entities = graph.entities().await.unwrap();
     let names: Vec<&str> = entities.topics.iter().map(|topic| topic.name.as_str()).collect();
-    assert_eq!(names, ["/cmd_vel", "/deaf", "/odom", "/picture", "/scan"]);
-    assert!(entities.topics[2].types.contains("nav_msgs/msg/Odometry"));
+    assert_eq!(
+        names,
+        [
+            "/cmd_vel", "/counted", "/deaf", "/kept", "/odom", "/picture", "/scan"
+        ]
+    );
+    assert!(entities.topics[4].types.contains("nav_msgs/msg/Odometry"));
     assert_eq!(entities.services.len(), 2);
     assert_eq!(entities.actions[0].name, "/navigate_to_pose");
 
@@ -185,6 +191,74 @@ async fn a_connection_that_breaks_is_said_and_made_again() {
         !base.lines().iter().any(|line| line.contains("\"cmd_vel\":0.75")),
         "a velocity was sent late"
     );
+}
+
+/// The announcement of each publisher is its own, on this connection and on the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_publisher_that_goes_leaves_what_another_has_announced() {
+    let Some(Scene { peer: base, graph }) = scene().await else {
+        return;
+    };
+    let twist = name("geometry_msgs/msg/Twist");
+    let old = graph.publisher("/cmd_vel", &twist).await.unwrap();
+    let new = graph.publisher("/cmd_vel", &twist).await.unwrap();
+    new.ready(PATIENCE).await.unwrap();
+    drop(old);
+    base.until("\"unadvertise\":\"/cmd_vel\"");
+    new.publish(&json!({"linear": {"x": 0.25}})).unwrap();
+    base.wait("a velocity", |lines| {
+        let said = |line: &&String| line.contains("\"cmd_vel\":0.25") || line.contains("unannounced");
+        let line = lines.iter().find(said)?;
+        assert!(!line.contains("unannounced"), "the new one is not announced");
+        Some(())
+    });
+    base.say("drop");
+    base.wait("a third announcement", |lines| {
+        let announced = lines.iter().filter(|line| line.contains("\"advertise\""));
+        (announced.count() == 3).then_some(())
+    });
+    new.ready(PATIENCE).await.unwrap();
+    new.publish(&json!({"linear": {"x": 0.5}})).unwrap();
+    base.until("\"cmd_vel\":0.5");
+}
+
+/// What may be a stop is sent wherever the connection stands; that it is heard is said only where rosapi has not said otherwise.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_published_is_sent_whatever_rosapi_says() {
+    for (word, key, is_heard) in [
+        ("fails", "failed", true),
+        ("mute", "unanswered", true),
+        ("leave", "", false),
+    ] {
+        let Some(Scene { peer: base, graph }) = scene().await else {
+            return;
+        };
+        let twist = name("geometry_msgs/msg/Twist");
+        let velocity = graph.publisher("/cmd_vel", &twist).await.unwrap();
+        velocity.ready(PATIENCE).await.unwrap();
+        base.say(word);
+        if is_heard {
+            // The second question comes when the first one has been answered, or not.
+            let asked = format!("\"{key}\":\"/rosapi/subscribers\"");
+            base.wait("two looks for listeners", |lines| {
+                (lines.iter().filter(|line| line.contains(&asked)).count() >= 2).then_some(())
+            });
+        } else {
+            base.wait("nothing that listens", |_| {
+                let ready = velocity.ready(Duration::ZERO).now_or_never();
+                ready.and_then(Result::err)
+            });
+        }
+        let sent = velocity.publish(&json!({"linear": {"x": 0.125}}));
+        match is_heard {
+            true => sent.unwrap(),
+            false => assert!(
+                matches!(sent, Err(GraphError::Unheard { .. })),
+                "{word}: {sent:?}"
+            ),
+        }
+        base.until("\"cmd_vel\":0.125");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

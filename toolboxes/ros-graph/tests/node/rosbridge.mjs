@@ -1,8 +1,9 @@
 // A small rosbridge with rosapi, as rosbridge_suite 2 speaks, for peers of the tests: serve(NODE_MODULES, PORT, ROBOT). It prints its
 // port, then a line of JSON for everything that reaches it. ROBOT has `topics` and `services` with their types, `publishes` (what is sent
-// on a topic, 20 times a second), `hears(topic, message)`, `listens(topic)`, `call(service, args)` (undefined is no answer), `details`
-// (typedefs by type), and `actions`: the `type` of each, and `accept(args)`, which is nothing where a goal is not accepted, and otherwise
-// a goal whose `step(cancelled)`, ten times a second, gives `feedback`, or the `status` and the `values` of its end.
+// on a topic, 20 times a second), `latches` (what each new subscription to a topic is sent), `hears(topic, message)`, `listens(topic)`,
+// `call(service, args)` (undefined is no answer), `details` (typedefs by type), and `actions`: the `type` of each, and `accept(args)`,
+// which is nothing where a goal is not accepted, and otherwise a goal whose `step(cancelled)`, ten times a second, gives `feedback`, or the
+// `status` and the `values` of its end.
 import path from 'node:path';
 import readline from 'node:readline';
 import { createRequire } from 'node:module';
@@ -15,7 +16,8 @@ export const type = (fieldnames, fieldtypes, name = '') => ({
 
 // What has been said on standard input: `drop` ends all connections, `away N` refuses new ones for N milliseconds, and so it does for half a
 // second when it `vanishes` with the next goal; `silent` ends what is published, `quit` the peer. One that `objects` does not take the next
-// cancel of one goal, and one that `forgets` says that it knows no goal, pursues it, and ends it only with all others.
+// cancel of one goal, and one that `forgets` says that it knows no goal, pursues it, and ends it only with all others. Of its rosapi, one that
+// `fails` answers with errors, one that is `mute` not at all, and it says so; and nothing listens any more where all `leave`.
 export const words = new Set();
 
 export function serve(modules, port, robot) {
@@ -30,7 +32,7 @@ export function serve(modules, port, robot) {
     topic_type: ({ topic }) => ({ type: robot.topics[topic] ?? '' }),
     service_type: ({ service }) => ({ type: robot.services[service] ?? '' }),
     action_type: ({ action }) => ({ type: robot.actions[action]?.type ?? '' }),
-    subscribers: ({ topic }) => ({ subscribers: robot.listens?.(topic) ? ['/base'] : [] }),
+    subscribers: ({ topic }) => ({ subscribers: robot.listens?.(topic) && !words.has('leave') ? ['/base'] : [] }),
     service_request_details: (args) => details(args, 'request'),
     service_response_details: (args) => details(args, 'response'),
   };
@@ -39,6 +41,11 @@ export function serve(modules, port, robot) {
     if (service.startsWith('/rosapi/') || service.startsWith('rosapi/')) {
       const answer = rosapi[service.replace(/^\/?rosapi\//, '')];
       if (!answer) throw new Error(`Service ${service} does not exist`);
+      if (words.has('mute')) return say({ unanswered: service });
+      if (words.has('fails')) {
+        say({ failed: service });
+        throw new Error('rosapi fails');
+      }
       return answer(args ?? {});
     }
     const action = Object.keys(robot.actions).find((name) => cancelService(name) === service);
@@ -82,10 +89,16 @@ export function serve(modules, port, robot) {
   server.on('listening', () => say({ port: server.address().port, ready: true }));
   server.on('connection', (socket) => {
     const send = (message) => socket.readyState === 1 && socket.send(JSON.stringify(message));
-    const topics = new Set();
+    // The ids under which a topic is subscribed to, and under which it is announced: it is so until the last of them is withdrawn.
+    const [subscribed, announced] = [new Map(), new Map()];
+    const enter = (entries, topic, id) => entries.set(topic, new Set(entries.get(topic)).add(id));
+    const withdraw = (entries, topic, id) => {
+      entries.get(topic)?.delete(id);
+      if (id === undefined || !entries.get(topic)?.size) entries.delete(topic);
+    };
     const ticking = setInterval(() => {
       if (words.has('silent')) return;
-      for (const topic of topics) {
+      for (const topic of subscribed.keys()) {
         if (robot.publishes[topic]) send({ op: 'publish', topic, msg: robot.publishes[topic]() });
       }
     }, 50);
@@ -95,14 +108,18 @@ export function serve(modules, port, robot) {
       const { op, id, topic } = message;
       if (op === 'subscribe') {
         say({ subscribe: topic, as: message.type });
-        topics.add(topic);
+        enter(subscribed, topic, id);
+        if (robot.latches?.[topic]) send({ op: 'publish', topic, msg: robot.latches[topic]() });
       } else if (op === 'unsubscribe') {
         say({ unsubscribe: topic });
-        topics.delete(topic);
+        withdraw(subscribed, topic, id);
       } else if (op === 'advertise' || op === 'unadvertise') {
         say({ [op]: topic, as: message.type });
+        (op === 'advertise' ? enter : withdraw)(announced, topic, id);
       } else if (op === 'publish') {
-        robot.hears?.(topic, message.msg);
+        // What is not announced is heard late or not at all.
+        if (announced.has(topic)) robot.hears?.(topic, message.msg);
+        else say({ unannounced: topic });
       } else if (op === 'call_service') {
         const { service } = message;
         try {

@@ -1,13 +1,15 @@
 // A base behind a small rosbridge: rosbridge_base.mjs NODE_MODULES [PORT [drives [KIND]]]. roslib judges it (roslib_judge.mjs).
 // /odom comes at 20 Hz, /scan has an infinity, /cmd_vel is a Twist that it hears, /deaf nothing hears. Services: /motor_power, /slow
 // (never answers), rosapi. Its odometry grows by itself; one that `drives` follows its last velocity for ever; KIND says how it hears
-// /cmd_vel: `twist`, `text` (std_msgs/String), or `deaf` (not at all). The action /navigate_to_pose takes 0.1 s a metre and can be
+// /cmd_vel: `twist`, `text` (std_msgs/String), or `deaf` (not at all). /kept is a latched 1, and /counted counts on, from 1000 for its
+// first subscription, from 2000 for its second. The action /navigate_to_pose takes 0.1 s a metre and can be
 // cancelled. Words besides those of rosbridge.mjs: its wheels are `stuck`.
 import { say, serve, type, words } from './rosbridge.mjs';
 
 const [modules, port, drives, kind = 'twist'] = process.argv.slice(2);
 let x = 0;
 let speed = 0;
+let [round, count] = [0, 0];
 
 const pose = (at) => ({
   header: { stamp: { sec: 0, nanosec: 0 }, frame_id: 'map' }, pose: { position: { x: at, y: 0, z: 0 }, orientation: { x: 0, y: 0, z: 0, w: 1 } },
@@ -54,6 +56,8 @@ serve(modules, port, {
     '/cmd_vel': kind === 'text' ? 'std_msgs/msg/String' : 'geometry_msgs/msg/Twist',
     '/deaf': 'geometry_msgs/msg/Twist',
     '/picture': 'sensor_msgs/msg/CompressedImage',
+    '/counted': 'std_msgs/msg/Int64',
+    '/kept': 'std_msgs/msg/Int64',
   },
   services: { '/motor_power': 'std_srvs/srv/SetBool', '/slow': 'std_srvs/srv/Trigger' },
   details: {
@@ -61,7 +65,8 @@ serve(modules, port, {
       request: [type(['data'], ['boolean'])], response: [type(['success', 'message'], ['boolean', 'string'])],
     },
   },
-  publishes: { '/odom': odometry, '/scan': scan, '/picture': picture },
+  publishes: { '/odom': odometry, '/scan': scan, '/picture': picture, '/counted': () => ({ data: (count += 1) }) },
+  latches: { '/kept': () => ({ data: 1 }), '/counted': () => ({ data: (count = 1000 * (round += 1)) }) },
   actions: { '/navigate_to_pose': { type: 'nav2_msgs/action/NavigateToPose', accept: navigate } },
   listens: (topic) => topic === '/cmd_vel' && kind !== 'deaf',
   hears(topic, message) {

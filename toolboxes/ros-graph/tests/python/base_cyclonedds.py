@@ -1,4 +1,5 @@
-"""A base made of the published Cyclone DDS, as ROS 2 Humble has it on the wire: base_cyclonedds.py KIND DOMAIN [drives | busy | sees].
+"""A base made of the published Cyclone DDS, as ROS 2 Humble has it on the wire: base_cyclonedds.py KIND DOMAIN
+[drives | busy | sees | offers].
 
 KIND says how it hears /cmd_vel: `twist`, `stamped`, `both`, `text` (std_msgs/String), or `deaf` (not at all). It prints a line of
 JSON for everything that reaches it. It publishes /odom at 20 Hz (best effort), /battery_state and /scan at 5 Hz, serves /motor_power
@@ -7,10 +8,12 @@ cancelled; `stubborn` bases take a cancel and go on. Its odometry grows by itsel
 ever, and has the actions /dock and /undock and the service /e_stop of a Create 3. One that is `busy` has 300 topics more, some 10,000
 messages a second on /fast, pictures of 6.2 MB on /camera/image_raw and depths on /camera/depth, /odd of a type that nothing
 describes, /mixed of two types, and parameters; what is large it publishes only while something subscribes, which it says. One that `sees` has compressed pictures
-below /seen, in the formats that compressed_image_transport writes and in others. On standard input `quit` ends it, `silent` ends
-what it publishes, `stuck` its wheels, `wall` is 0.2 m ahead from now on, a `house` stands 1 m from where it began, a `second scanner`
-looks behind it where nothing is, a `second count` of its way is 5 m elsewhere, its scans are `rare` (0.8 s apart), it is `sleepy` about its way
-(0.7 s apart), it `misses` its dock, and it `hesitates` a second before it
+below /seen, in the formats that compressed_image_transport writes and in others. One that `offers` counts on /counted and, best effort,
+on /counted_loosely while something subscribes, from 1001 for the first that does, from 2001 for the second; it says 1 on /firm, and has a
+latched 1 on /kept, which it `renews` as 3; when another one `joins`, that one says 2 on both, best effort on /firm and volatile on
+/kept. On standard input `quit` ends it, `silent` ends what it publishes, `stuck` its wheels, `wall` is 0.2 m ahead from now on, a
+`house` stands 1 m from where it began, a `second scanner` looks behind it where nothing is, a `second count` of its way is 5 m elsewhere,
+its scans are `rare` (0.8 s apart), it is `sleepy` about its way (0.7 s apart), it `misses` its dock, and it `hesitates` a second before it
 accepts a goal.
 """
 
@@ -24,6 +27,7 @@ import zlib
 
 from cyclonedds.core import Policy, Qos
 from cyclonedds.idl.types import array, float32, float64, int16, int32, int64, sequence, uint8, uint32, uint64
+from cyclonedds.util import duration
 
 from graph_cyclonedds import (
     HEADER, RELIABLE, Duration, Header, Point, Pose, PoseStamped, Quaternion, Twist, Vector3, ended, hear, held, kind, make,
@@ -54,7 +58,11 @@ Trigger = [
     make("std_srvs/srv/Trigger_Request", **HEADER, filler=uint8),
     make("std_srvs/srv/Trigger_Response", **HEADER, success=bool, message=str),
 ]
+Int64 = make("std_msgs/msg/Int64", data=int64)
 BEST_EFFORT = Qos(Policy.Reliability.BestEffort, Policy.History.KeepLast(5))
+LATCHED = Qos(
+    Policy.Reliability.Reliable(duration(milliseconds=100)), Policy.History.KeepLast(1), Policy.Durability.TransientLocal,
+)
 
 
 def pose(x, y):
@@ -62,10 +70,10 @@ def pose(x, y):
 
 
 speed = [0.0, 0.0]
-drives, busy, sees = (sys.argv[3:] == [word] for word in ("drives", "busy", "sees"))
+drives, busy, sees, offers = (sys.argv[3:] == [word] for word in ("drives", "busy", "sees", "offers"))
 place = [0.0, 0.0, 0.0]
-silent, stuck, wall, misses, house, rare, sleepy = (
-    said[word] for word in ("silent", "stuck", "wall", "misses", "house", "rare", "sleepy")
+silent, stuck, wall, misses, house, rare, sleepy, renews, joins = (
+    said[word] for word in ("silent", "stuck", "wall", "misses", "house", "rare", "sleepy", "renews", "joins")
 )
 
 
@@ -149,6 +157,47 @@ def while_heard(topic, of, quality, pause, made):
     return out
 
 
+def counted(topic, quality):
+    """Counts on a topic for as long as something subscribes to it, from one thousand more each time."""
+    out = writer(f"rt/{topic}", Int64, quality)
+
+    def work():
+        heard, thousands, count = False, 0, 0
+        while not ended.is_set():
+            if heard != bool(out.get_matched_subscriptions()):
+                heard = not heard
+                thousands += heard
+                count = 1000 * thousands
+                say(**{"subscribed" if heard else "unsubscribed": topic})
+            if heard:
+                count += 1
+                out.write(Int64(count))
+            time.sleep(0.02)
+
+    threading.Thread(target=work, daemon=True).start()
+    return out
+
+
+if offers:
+    held.append(counted("counted", RELIABLE))
+    held.append(counted("counted_loosely", BEST_EFFORT))
+    held.append(while_heard("firm", Int64, RELIABLE, 0.05, lambda: Int64(1)))
+    kept = writer("rt/kept", Int64, LATCHED)
+    kept.write(Int64(1))
+
+    def change():
+        renews.wait()
+        kept.write(Int64(3))
+
+    def join():
+        joins.wait()
+        held.append(while_heard("firm", Int64, BEST_EFFORT, 0.05, lambda: Int64(2)))
+        held.append(while_heard("kept", Int64, RELIABLE, 0.05, lambda: Int64(2)))
+
+    threading.Thread(target=change, daemon=True).start()
+    threading.Thread(target=join, daemon=True).start()
+
+
 if sees:
     Compressed = make("sensor_msgs/msg/CompressedImage", header=Header, format=str, data=sequence[uint8])
 
@@ -187,7 +236,6 @@ if sees:
 
 
 if busy:
-    Int64 = make("std_msgs/msg/Int64", data=int64)
     Odd = make("own_msgs/msg/Odd", value=int32)
     Image = make(
         "sensor_msgs/msg/Image", header=Header, height=uint32, width=uint32, encoding=str, is_bigendian=uint8, step=uint32,

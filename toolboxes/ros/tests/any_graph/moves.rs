@@ -163,6 +163,28 @@ fn whatever_ends_a_velocity_the_base_hears_zero_last() {
     }
 }
 
+/// Over rosbridge the end is sent, also where what tells who listens fails, says nothing, or names nobody any more.
+#[test]
+fn a_velocity_ends_with_zero_whatever_rosapi_says() {
+    for (word, key) in [
+        ("fails", Some("failed")),
+        ("mute", Some("unanswered")),
+        ("leave", None),
+    ] {
+        let Some(scene) = rosbridge() else { return };
+        let run = driving(&scene);
+        scene.peer.say(word);
+        if let Some(key) = key {
+            // The second question comes when the first one has been answered, or not.
+            let looks = |asked: &&Value| **asked == "/rosapi/subscribers";
+            scene.until(key, |asked| asked.iter().filter(looks).count() >= 2);
+            run.cancel();
+        }
+        assert!(run.wait().result().is_err(), "{word}");
+        scene.until("cmd_vel", |heard| heard.last().is_some_and(|last| *last == 0.0));
+    }
+}
+
 #[test]
 fn a_halt_of_something_else_lets_it_go_on() {
     let Some(scene) = cyclone("twist", "") else { return };

@@ -174,13 +174,17 @@ async fn end_unreached(graph: &dyn Graph, goals: &Goals) {
     }
 }
 
-/// Keeps the channel of velocities in the type that the base hears.
+/// Keeps the channel of velocities in the type that the base hears. One that was heard stays until another one is: over it a stop is
+/// said whatever the graph tells of its listeners.
 async fn keep(graph: Arc<dyn Graph>, config: RosBaseConfig, kept: Kept) {
     loop {
         if BaseLink::ready_channel(&kept).is_err() {
             // A publisher that is new has to be known to the base before it is heard: less patience would give up each.
             let opened = Channel::open(graph.as_ref(), config.velocity(), PATIENCE).await;
-            *kept.lock().unwrap_or_else(PoisonError::into_inner) = opened.map(Arc::new);
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if opened.is_ok() || kept.is_err() {
+                *kept = opened.map(Arc::new);
+            }
         }
         tokio::time::sleep(LOOK).await;
     }

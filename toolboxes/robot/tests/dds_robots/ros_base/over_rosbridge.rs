@@ -94,3 +94,35 @@ fn a_stop_over_rosbridge_reaches_the_base_and_its_goal() {
     let ended = lost.wait().result();
     assert!(!ended.is_ok_and(|done| done["success"] == true));
 }
+
+/// The base is reached, whatever becomes of what tells who listens; and where nothing listens any more a movement is no success.
+#[test]
+fn a_base_is_stopped_whatever_rosapi_says() {
+    for (word, key) in [
+        ("fails", Some("failed")),
+        ("mute", Some("unanswered")),
+        ("leave", None),
+    ] {
+        let Some(scene) = scene("twist") else { return };
+        let walk = json!({"direction": "forward", "speed": 0.2, "duration": 30.0});
+        let run = scene.start("walk", walk);
+        scene.moves();
+        let mut since = now();
+        scene.base.say(word);
+        if let Some(key) = key {
+            // The second question comes when the first one has been answered, or not.
+            let asked = format!("\"{key}\":\"/rosapi/subscribers\"");
+            scene.base.wait("two looks for listeners", |lines| {
+                (lines.iter().filter(|line| line.contains(&asked)).count() >= 2).then_some(())
+            });
+            scene.moves();
+            since = now();
+            scene.harness.cancel(run.id());
+            scene.harness.halt(&["base"], false).unwrap();
+        }
+        let ended = run.wait().result();
+        assert!(!ended.is_ok_and(|done| done["success"] == true), "{word}");
+        let late = scene.rests_after(since);
+        println!("rosapi {word}: the first zero after {late:.1} ms");
+    }
+}
