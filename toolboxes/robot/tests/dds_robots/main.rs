@@ -30,6 +30,7 @@ mod gestures;
 mod go2;
 mod graph;
 mod late;
+mod old_positions;
 mod readers;
 mod ros_base;
 mod silence;

@@ -92,7 +92,9 @@ impl Sport {
 
     /// What the robot says of itself, unless it has fallen silent.
     pub(super) fn state(&self) -> Option<SportModeState> {
-        self.state.lock().clone().filter(|_| !self.state.is_silent())
+        let state = self.state.lock();
+        let state = state.as_ref().map(|state| state.message.clone());
+        state.filter(|_| !self.state.is_silent())
     }
 
     pub(super) fn leave(&self) {
