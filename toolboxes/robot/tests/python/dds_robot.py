@@ -1,10 +1,11 @@
 """A robot made of the published Cyclone DDS:
-dds_robot.py k1_topics|k1_topics_blind|k1_topics_base|k1_topics_stamped|k1_topics_text|k1_topics_both|k1_rpc|g1|
-g1_late_arms|go2 DOMAIN.
+dds_robot.py k1_topics|k1_topics_blind|k1_topics_base|k1_topics_stamped|k1_topics_text|k1_topics_both|k1_rpc|k1_rpc_unsaid|
+g1|g1_late_arms|go2 DOMAIN.
 
 The K1 of `k1_topics_blind` hears its topics and does not say where its joints are, that of `k1_topics_base` hears nothing but
 velocities. That of `k1_topics_stamped` reads them as geometry_msgs/TwistStamped, as TurtleBot 3 and newer versions of Nav2
-do by default; `k1_topics_both` reads both types, and `k1_topics_text` a text under that name. The arm service of
+do by default; `k1_topics_both` reads both types, and `k1_topics_text` a text under that name. That of `k1_rpc_unsaid` has not said
+yet whether it stands, as for the first second after it was found. The arm service of
 `g1_late_arms` starts two seconds after the rest, as after a boot of the robot.
 
 It prints a line of JSON for everything that reaches it and says what its kind of robot says. Lines on standard input
@@ -21,6 +22,9 @@ asked for meanwhile is refused (7400); some actions are held afterwards, for 20 
 the same action are refused then (7401). The vendor gives no figure for a single action: the 3 s here and the 0.5 s of the
 release are ours. Whether the release is refused, too, while an action is under way is not documented: here it is, which is
 the harder case. That the arms' weight is joint 29 is from the vendor's example and not from its package.
+
+A K1 says on `fall_down` whether it stands when that changes, and once a second: the vendor gives no figure, and recordings of real ones
+by two users have it once a second.
 
 The joints of a K1 behind topics are told in two messages, those of the head as a real one names them (`AAHead_yaw`), which is not as our
 model does. That one of them ends and the other goes on is what becomes of a robot where one node for each part publishes
@@ -349,7 +353,15 @@ def k1_rpc():
     still = BoosterImu([0.0] * 3, [0.0] * 3, [0.0, 0.0, 9.8])
     every(0.02, lambda: tell(state, BoosterLowState(still, motors, motors)))
     posture = writer("rt/fall_down", FallDownState)
-    every(0.1, lambda: posture.write(FallDownState(asked["fall"], True)))
+    said = {"state": None, "at": 0.0}
+
+    def tell_posture():
+        now, fall = time.monotonic(), asked["fall"]
+        if fall is not None and (fall != said["state"] or now - said["at"] >= 1):
+            said.update(state=fall, at=now)
+            posture.write(FallDownState(fall, True))
+
+    every(0.05, tell_posture)
 
 
 def g1(arms_after=0):
@@ -529,6 +541,7 @@ ROBOTS = {
     "k1_topics_text": lambda: k1_topics(velocity_types=(Text,)),
     "k1_topics_both": lambda: k1_topics(velocity_types=(Twist, TwistStamped)),
     "k1_rpc": k1_rpc,
+    "k1_rpc_unsaid": lambda: asked.update(fall=None) or k1_rpc(),
     "g1": g1,
     "go2": go2,
     "g1_late_arms": lambda: g1(arms_after=2),

@@ -136,6 +136,13 @@ impl Link for Speech {
         }
     }
 
+    fn unreported(&self) -> Option<&'static str> {
+        match self {
+            Self::Topics(_) => None,
+            Self::Rpc(link) => link.posture().unreported(),
+        }
+    }
+
     fn left(&self) {
         match self {
             Self::Topics(link) => link.left(),
