@@ -9,6 +9,7 @@ pub mod booster_k1;
 mod contract;
 mod control;
 pub mod feetech;
+mod part_reading;
 pub(crate) mod refused;
 mod remote;
 pub mod ros_base;

@@ -27,6 +27,8 @@ use crate::subsystem::Subsystem;
 
 /// How long an action waits for a robot that is away.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long an action that moves waits for what the robot has to report first: a K1 does so once a second.
+const REPORTS: Duration = Duration::from_secs(2);
 /// The pause between two looks for the robot, or for a part of it.
 const LOOK: Duration = Duration::from_millis(10);
 /// The pause between two tries to join the network of a robot that was not seen yet.
@@ -69,6 +71,11 @@ pub(super) trait Link: Send + Sync + 'static {
 
     /// Why the robot cannot move now, if it reports that.
     fn unfit(&self) -> Option<String> {
+        None
+    }
+
+    /// What the robot has not reported since it appeared, and without which nothing is moved.
+    fn unreported(&self) -> Option<&'static str> {
         None
     }
 
@@ -307,6 +314,10 @@ impl<L: Link> Remote<L> {
         // The self test of these robots moves nothing.
         let asks = matches!(action.step, Step::SelfTest { .. });
         let moves = action.step.moves() && !asks;
+        if moves {
+            let reported = || self.unreported().map_or(Ok(()), Err);
+            let _ = until(control, REPORTS, reported).await?;
+        }
         self.fit(moves)?;
         tokio::select! {
             biased;
@@ -336,13 +347,26 @@ impl<L: Link> Remote<L> {
     }
 
     fn fit(&self, moves: bool) -> Result<(), ActionError> {
-        match self.link().and_then(Link::unfit) {
-            Some(what) if moves => Err(ActionError::Hardware {
+        if !moves {
+            return Ok(());
+        }
+        self.check_fit()?;
+        self.unreported().map_or(Ok(()), |what| Err(self.away(what)))
+    }
+
+    fn check_fit(&self) -> Result<(), ActionError> {
+        let unfit = self.link().and_then(Link::unfit);
+        unfit.map_or(Ok(()), |what| {
+            Err(ActionError::Hardware {
                 robot: self.name.clone(),
                 what,
-            }),
-            _ => Ok(()),
-        }
+            })
+        })
+    }
+
+    /// What a robot that is there has not reported yet.
+    fn unreported(&self) -> Option<&'static str> {
+        self.link().filter(|link| link.is_there())?.unreported()
     }
 
     /// Sends something that moves, unless the action or the robot was stopped.
@@ -480,7 +504,7 @@ impl<L: Link> Remote<L> {
 
     /// Allows motion to be commanded again, unless the robot reports that it cannot move.
     pub(super) fn reset(&self) -> Result<(), ActionError> {
-        self.fit(true)?;
+        self.check_fit()?;
         self.stopped.store(false, Ordering::SeqCst);
         Ok(())
     }

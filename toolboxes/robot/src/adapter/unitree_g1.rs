@@ -17,13 +17,15 @@ use self::arms::Arms;
 use self::gestures::{Gestures, release_body};
 use super::contract::{ActionOutput, Adapter, Notify};
 use super::control::Control;
+use super::part_reading::PartReading;
 use super::remote::{Link, Remote, node_name, until};
-use super::walker::{Outcome, Walker, followed, own_time};
+use super::walker::{Outcome, Walker, followed, own_time, place_to_hold};
 use crate::action::{Keyframe, Velocity};
 use crate::capability::{self, Capabilities};
 use crate::conduct::Estop;
 use crate::dds::Participant;
 use crate::dds::asked::DdsRequest;
+use crate::dds::latest::SILENCE;
 use crate::dds::shout::Shout;
 use crate::dds::unitree::{REQUEST, Rpc, api, request};
 use crate::driver::{DrivenRobot, Driver, arms_of, parts_of};
@@ -174,6 +176,12 @@ impl UnitreeG1 {
         }
     }
 
+    /// Where the joints of an arm are.
+    fn reading(&self, link: &Services, on: Subsystem) -> PartReading {
+        let joints = self.remote.capabilities().joints(on).unwrap_or_default();
+        link.arms.reading(on, joints)
+    }
+
     /// Performs an arm action of the robot's own, holds it until `time` has passed, and releases the arms.
     async fn gesture(&self, action: i64, time: Duration, control: &Control) -> Result<(), ActionError> {
         let link = self.remote.there(control).await?;
@@ -296,7 +304,8 @@ impl Walker for UnitreeG1 {
     }
 
     fn last_known(&self, on: Subsystem) -> Option<Vec<f64>> {
-        self.remote.link()?.arms.measured(on)
+        self.remote.capabilities().joints(on)?;
+        self.reading(self.remote.link()?, on).last()
     }
 
     async fn go(&self, on: Subsystem, positions: &[f64], speed: f64, control: &Control) -> Outcome {
@@ -304,10 +313,11 @@ impl Walker for UnitreeG1 {
             return Err(self.remote.lacks(on.as_str()));
         };
         let link = self.remote.there(control).await?;
-        let Some(from) = link.arms.measured(on) else {
-            let reason = format!("it does not say where {on} is: nothing on /lowstate");
-            return Err(self.remote.away(&reason));
-        };
+        let from = self.reading(link, on).within(SILENCE).map_err(|silent| {
+            self.remote.away(&format!(
+                "{silent} on /lowstate: check what publishes it on the robot"
+            ))
+        })?;
         if link.gestures.are_under_way() {
             return Err(ActionError::Refused(
                 "the arms perform an action of the robot's own: wait until it is over".to_owned(),
@@ -335,7 +345,7 @@ impl Walker for UnitreeG1 {
             &self.remote,
             on,
             (&from, positions),
-            || link.arms.measured(on),
+            || self.reading(link, on),
             control,
         )
         .await?;
@@ -433,11 +443,19 @@ impl Walker for UnitreeG1 {
         if !concerned.iter().any(|one| one.is_arm()) {
             return Ok(());
         }
-        let held = link.arms.hold(concerned);
-        match link.arms.are_ours() {
-            true => held,
-            false => held.and(link.gestures.insist()),
+        if !link.arms.are_ours() {
+            return link.gestures.insist();
         }
+        let arms = concerned.iter().filter(|one| one.is_arm());
+        let measured: Vec<_> = arms
+            .filter_map(|arm| {
+                Some((
+                    *arm,
+                    place_to_hold(&self.remote, *arm, &self.reading(link, *arm))?,
+                ))
+            })
+            .collect();
+        link.arms.hold(&measured)
     }
 
     async fn leave(&self, link: &Services) {

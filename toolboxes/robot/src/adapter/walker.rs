@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::contract::{ActionOutput, Adapter};
 use super::control::Control;
+use super::part_reading::{FRESH, PartReading, SilentJoint};
 use super::remote::{Link, Remote, until};
 use crate::action::{Action, Keyframe, Motion};
 use crate::capability::Capabilities;
@@ -33,7 +34,7 @@ pub(super) trait Walker: Send + Sync {
     /// A function that joins the robot's network.
     fn opener(&self) -> impl Fn() -> Result<Self::Link, RosError> + Send + 'static;
 
-    /// The measured or last commanded angles of an arm or the head, in degrees.
+    /// The last measured or the last commanded angles of an arm or the head, in degrees, however old.
     fn last_known(&self, on: Subsystem) -> Option<Vec<f64>>;
 
     /// Leads an arm or the head to joint angles.
@@ -207,22 +208,45 @@ const FOLLOWS: Duration = Duration::from_secs(1);
 /// Degrees of a way below which a joint that follows loosely and one that does not move look alike.
 const SHORT: f64 = 10.0;
 
-/// Waits until the part that was led from `from` to `to` has followed where the robot reports its joints: a command that
-/// was sent is no movement.
+/// Where a stop holds a part: where it is measured just now. `None` where that is not known, which the log says: then the part is
+/// held where it was last sent.
+pub(super) fn place_to_hold<L: Link>(
+    remote: &Remote<L>,
+    on: Subsystem,
+    reading: &PartReading,
+) -> Option<Vec<f64>> {
+    match reading.within(FRESH) {
+        Ok(measured) => Some(measured),
+        // It was never told: there is no measured position of this part.
+        Err(SilentJoint::Never { .. }) => None,
+        Err(silent) => {
+            let robot = remote.name();
+            tracing::warn!(robot, part = %on, %silent, "a stop holds this part where it was last sent");
+            None
+        }
+    }
+}
+
+/// Waits until the part that was led from `from` to `to` has followed, by what the robot has told of its joints after the last
+/// command: a command that was sent is no movement.
 ///
 /// # Errors
-/// A joint has gone less than a quarter of its way. A robot that mixes our angles with those of its own controller may stay
-/// behind by more than half.
+/// A joint has gone less than a quarter of its way, or was not told since. A robot that mixes our angles with those of its own
+/// controller may stay behind by more than half.
 pub(super) async fn followed<L: Link>(
     remote: &Remote<L>,
     on: Subsystem,
     (from, to): (&[f64], &[f64]),
-    measured: impl Fn() -> Option<Vec<f64>>,
+    reading: impl Fn() -> PartReading,
     control: &Control,
 ) -> Outcome<()> {
     let joints = remote.capabilities().joints(on).unwrap_or_default();
+    let sent = Instant::now();
     let behind = || {
-        let at = measured().unwrap_or_default();
+        let at = match reading().within(sent.elapsed()) {
+            Ok(at) => at,
+            Err(silent) => return Some(format!("{on} was sent there, and {silent}")),
+        };
         let mut joints = joints.iter().zip(from).zip(to).zip(&at);
         joints.find_map(|(((joint, from), to), at)| {
             let (way, gone) = (to - from, at - from);

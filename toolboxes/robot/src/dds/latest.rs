@@ -12,10 +12,19 @@ use serde::de::DeserializeOwned;
 use super::participant::{Participant, read};
 use crate::ros::error::RosError;
 
+/// How long a robot that sends all the time may keep quiet before it counts as silent.
+pub(crate) const SILENCE: Duration = Duration::from_secs(1);
+
+/// A message, and when it came.
+pub(crate) struct Arrival<M> {
+    pub(crate) message: M,
+    pub(crate) at: Instant,
+}
+
 /// The newest message of one topic, which is read when it is asked for: a robot says hundreds in a second.
 pub(crate) struct Latest<M> {
-    unread: Arc<Mutex<Option<Unread>>>,
-    message: Mutex<Option<M>>,
+    unread: Arc<Mutex<Option<(Instant, Unread)>>>,
+    arrival: Mutex<Option<Arrival<M>>>,
     last_word: LastWord,
 }
 
@@ -26,24 +35,30 @@ impl<M: DeserializeOwned> Latest<M> {
         let (slot, word) = (Arc::clone(&unread), last_word.clone());
         participant.follow(topic, of, false, move |message| {
             word.note();
-            *lock(&slot) = Some(message);
+            *lock(&slot) = Some((Instant::now(), message));
         })?;
         Ok(Self {
             unread,
-            message: Mutex::default(),
+            arrival: Mutex::default(),
             last_word,
         })
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<M>> {
-        let mut message = lock(&self.message);
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Arrival<M>>> {
+        let mut arrival = lock(&self.arrival);
         let unread = lock(&self.unread).take();
-        match unread.map(read) {
-            Some(Ok(newer)) => *message = Some(newer),
-            Some(Err(error)) => tracing::warn!(error, "a message that cannot be read"),
-            None => {}
+        if let Some((at, unread)) = unread {
+            match read(unread) {
+                Ok(message) => *arrival = Some(Arrival { message, at }),
+                Err(error) => tracing::warn!(error, "a message that cannot be read"),
+            }
         }
-        message
+        arrival
+    }
+
+    /// Drops the message: the robot has to send another one.
+    pub(crate) fn forget(&self) {
+        *self.lock() = None;
     }
 
     /// Whether the robot sent messages on this topic and does not any more.
@@ -70,13 +85,11 @@ struct Spoken {
 }
 
 impl LastWord {
-    const SILENT: Duration = Duration::from_secs(1);
-
     pub(crate) fn note(&self) {
         let now = Instant::now();
         let mut spoken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let again = match *spoken {
-            Some(before) if now.duration_since(before.last) > Self::SILENT => Some(now),
+            Some(before) if now.duration_since(before.last) > SILENCE => Some(now),
             Some(before) => before.again,
             None => None,
         };
@@ -89,7 +102,7 @@ impl LastWord {
         let spoken = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spoken.is_some_and(|spoken| {
             let young = spoken.again.is_some_and(|again| again.elapsed() < SETTLE);
-            young || spoken.last.elapsed() > Self::SILENT
+            young || spoken.last.elapsed() > SILENCE
         })
     }
 }

@@ -18,6 +18,43 @@ fn await_notice(scene: &Scene, state: &str, reason: &str) {
 }
 
 #[test]
+fn it_is_not_moved_before_it_has_said_that_it_stands() {
+    let Some(scene) = scene("k1_rpc_unsaid", "hold") else {
+        return;
+    };
+    for (word, expected) in [
+        ("", "has not said on /fall_down whether it stands"),
+        ("fall 2", "the robot has fallen and lies on the floor"),
+    ] {
+        if !word.is_empty() {
+            scene.robot.say(word);
+            await_notice(&scene, "degraded", expected);
+        }
+        for (tool, args) in [
+            ("walk", json!({"direction": "forward", "duration": 0.3})),
+            ("go_to_pose", json!({"pose": "arms_up"})),
+        ] {
+            let refused = scene.call(tool, args);
+            assert_eq!(refused["success"], false, "{word}: {tool}: {refused}");
+            let why = refused["message"].as_str().unwrap();
+            assert!(why.contains(expected), "{word}: {tool}: {why}");
+            let frames = scene.new_frames();
+            let driven = velocities(&frames).iter().any(|velocity| *velocity != [0.0; 3]);
+            assert!(
+                !driven && frames.iter().all(|frame| frame["topic"] != "joints"),
+                "{frames:?}"
+            );
+        }
+        let asked = scene.call("self_test", json!({"subsystems": ["right_arm"]}));
+        assert_eq!(asked["success"], true, "what moves nothing is done: {asked}");
+    }
+    scene.robot.say("fall 0");
+    await_notice(&scene, "connected", "it stands again");
+    let walked = scene.call("walk", json!({"direction": "forward", "duration": 0.3}));
+    assert_eq!(walked["success"], true, "{walked}");
+}
+
+#[test]
 fn it_is_not_moved_until_it_stands() {
     let Some(scene) = scene("k1_rpc", "hold") else {
         return;

@@ -32,7 +32,7 @@ fn moved(kind: &str, scene: &Scene) -> Moved {
 }
 
 /// What a frame tells an arm's first joint, if it tells it anything.
-fn shoulder(kind: &str, frame: &Value, arm: &str) -> Option<f64> {
+pub(crate) fn shoulder(kind: &str, frame: &Value, arm: &str) -> Option<f64> {
     let left = arm == "left_arm";
     let angle = match kind {
         "k1_topics" if frame["label"] == arm => &frame["data"][0],

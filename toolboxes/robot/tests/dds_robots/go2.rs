@@ -108,6 +108,23 @@ fn a_go2_walks_as_it_says_and_does_what_its_service_knows() {
 }
 
 #[test]
+fn a_go2_is_judged_by_what_it_says_after_its_stop() {
+    let Some(scene) = scene() else { return };
+    // Too short to tell from its way, and over before the robot counts as silent.
+    let walk = json!({"direction": "forward", "speed": 0.3, "duration": 0.3});
+    let done = scene.harness.invoke("walk", walk.clone()).unwrap();
+    assert_eq!(done["success"], true, "{done:#}");
+    // It has said that it rests, and says nothing of this walk.
+    scene.robot.say("mute 1");
+    scene.robot.until("obeys");
+    let unknown = scene.harness.invoke("walk", walk).unwrap();
+    assert_eq!(unknown["success"], false, "{unknown:#}");
+    let why = unknown["message"].as_str().unwrap();
+    assert!(why.contains("on /sportmodestate"), "{why}");
+    scene.rests();
+}
+
+#[test]
 fn a_go2_is_stopped_by_the_vendors_stop() {
     let Some(scene) = scene() else { return };
     let run = scene.walks();

@@ -30,6 +30,7 @@ mod gestures;
 mod go2;
 mod graph;
 mod late;
+mod old_positions;
 mod readers;
 mod ros_base;
 mod silence;
@@ -98,7 +99,7 @@ pub(crate) fn own(kind: &str, ros: &Value) -> Value {
         topics if topics.starts_with("k1_topics") => {
             json!({"adapter": "booster_k1", "booster_k1": {"ros": ros}})
         }
-        "k1_rpc" => {
+        "k1_rpc" | "k1_rpc_unsaid" => {
             json!({"adapter": "booster_k1", "booster_k1": {"profile": "booster_rpc", "gripper": true, "ros": ros}})
         }
         _ => json!({"adapter": "unitree_g1", "unitree_g1": {"hands": true, "weight_rate": 2.0, "ros": ros}}),

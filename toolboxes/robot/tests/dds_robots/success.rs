@@ -8,7 +8,7 @@ use crate::{Scene, each, scene};
 const KINDS: [&str; 3] = ["k1_topics", "k1_rpc", "g1"];
 
 /// Tells the robot how to fail, and waits until it does.
-fn obey(scene: &Scene, order: &str) {
+pub(crate) fn obey(scene: &Scene, order: &str) {
     let word = order.split(' ').next().unwrap();
     let before = scene.frames().len();
     scene.robot.say(order);

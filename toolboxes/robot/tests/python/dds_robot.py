@@ -1,17 +1,18 @@
 """A robot made of the published Cyclone DDS:
-dds_robot.py k1_topics|k1_topics_blind|k1_topics_base|k1_topics_stamped|k1_topics_text|k1_topics_both|k1_rpc|g1|
-g1_late_arms|go2 DOMAIN.
+dds_robot.py k1_topics|k1_topics_blind|k1_topics_base|k1_topics_stamped|k1_topics_text|k1_topics_both|k1_rpc|k1_rpc_unsaid|
+g1|g1_late_arms|go2 DOMAIN.
 
 The K1 of `k1_topics_blind` hears its topics and does not say where its joints are, that of `k1_topics_base` hears nothing but
 velocities. That of `k1_topics_stamped` reads them as geometry_msgs/TwistStamped, as TurtleBot 3 and newer versions of Nav2
-do by default; `k1_topics_both` reads both types, and `k1_topics_text` a text under that name. The arm service of
+do by default; `k1_topics_both` reads both types, and `k1_topics_text` a text under that name. That of `k1_rpc_unsaid` has not said
+yet whether it stands, as for the first second after it was found. The arm service of
 `g1_late_arms` starts two seconds after the rest, as after a boot of the robot.
 
 It prints a line of JSON for everything that reaches it and says what its kind of robot says. Lines on standard input
 change what it does: `status N` answers every request with that code, `silent` answers none, `mode N` sets the mode or
 fsm, `fall N` lets a K1 say that it falls (1), lies (2), gets up (3) or stands (0), `gesture N` sets how many
 milliseconds an arm action of a G1 takes, `mute 1` has it say no more where its joints are and `mute 0` say it again,
-`stuck 1` has its joints stay where they are, whatever they are told,
+`stuck 1` has its joints stay where they are, whatever they are told, `hush 1` ends what tells of the arms of a K1 behind topics,
 `graph N` tells who is in the domain, where the ids on `ros_discovery_info` have N bytes, `quit` ends it. Arms of a robot
 that is damped or without power hang at 0.25 rad in every joint.
 
@@ -21,6 +22,13 @@ asked for meanwhile is refused (7400); some actions are held afterwards, for 20 
 the same action are refused then (7401). The vendor gives no figure for a single action: the 3 s here and the 0.5 s of the
 release are ours. Whether the release is refused, too, while an action is under way is not documented: here it is, which is
 the harder case. That the arms' weight is joint 29 is from the vendor's example and not from its package.
+
+A K1 says on `fall_down` whether it stands when that changes, and once a second: the vendor gives no figure, and recordings of real ones
+by two users have it once a second.
+
+The joints of a K1 behind topics are told in two messages, those of the head as a real one names them (`AAHead_yaw`), which is not as our
+model does. That one of them ends and the other goes on is what becomes of a robot where one node for each part publishes
+`/joint_states` and one of them dies: a sensor_msgs/JointState tells of as many joints as its publisher likes.
 
 A Go2 follows its last velocity for ever: how long the real one does is not documented, and this is the harder case. It says where it
 is fifty times a second, and does not move while it lies (`stuck 1`).
@@ -176,7 +184,7 @@ class BoosterLowCmd(IdlStruct, typename=ros("booster_interface", "LowCmd")):
 RELIABLE = Qos(Policy.Reliability.Reliable(duration(milliseconds=100)), Policy.History.KeepLast(50))
 participant = DomainParticipant(int(sys.argv[2]))
 printing = threading.Lock()
-asked = {"status": 0, "silent": False, "mode": 1, "fall": 0, "gesture": 3000, "mute": 0, "stuck": 0, "quit": False}
+asked = {"status": 0, "silent": False, "mode": 1, "fall": 0, "gesture": 3000, "mute": 0, "hush": 0, "stuck": 0, "quit": False}
 
 
 def say(**frame):
@@ -290,7 +298,10 @@ def k1_topics(hears=True, tells=True, velocity_types=(Twist,)):
     def tell_joints():
         known = {f"{arm}_{name}": q for arm, all_q in joints.items() for name, q in zip(names, all_q)}
         radians = [q * 3.141592653589793 / 180 for q in known.values()]
-        tell(state, JointState(Header(Time(0, 0), ""), list(known), radians, [0.0] * 12, [0.0] * 12))
+        if not asked["hush"]:
+            tell(state, JointState(Header(Time(0, 0), ""), list(known), radians, [0.0] * 12, [0.0] * 12))
+        head = ["AAHead_yaw", "Head_pitch"]
+        tell(state, JointState(Header(Time(0, 0), ""), head, [0.0] * 2, [0.0] * 2, [0.0] * 2))
 
     def stamped(message):
         say(topic="stamp", sec=message.header.stamp.sec, frame=message.header.frame_id)
@@ -342,7 +353,15 @@ def k1_rpc():
     still = BoosterImu([0.0] * 3, [0.0] * 3, [0.0, 0.0, 9.8])
     every(0.02, lambda: tell(state, BoosterLowState(still, motors, motors)))
     posture = writer("rt/fall_down", FallDownState)
-    every(0.1, lambda: posture.write(FallDownState(asked["fall"], True)))
+    said = {"state": None, "at": 0.0}
+
+    def tell_posture():
+        now, fall = time.monotonic(), asked["fall"]
+        if fall is not None and (fall != said["state"] or now - said["at"] >= 1):
+            said.update(state=fall, at=now)
+            posture.write(FallDownState(fall, True))
+
+    every(0.05, tell_posture)
 
 
 def g1(arms_after=0):
@@ -522,6 +541,7 @@ ROBOTS = {
     "k1_topics_text": lambda: k1_topics(velocity_types=(Text,)),
     "k1_topics_both": lambda: k1_topics(velocity_types=(Twist, TwistStamped)),
     "k1_rpc": k1_rpc,
+    "k1_rpc_unsaid": lambda: asked.update(fall=None) or k1_rpc(),
     "g1": g1,
     "go2": go2,
     "g1_late_arms": lambda: g1(arms_after=2),

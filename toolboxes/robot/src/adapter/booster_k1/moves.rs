@@ -98,8 +98,16 @@ impl BoosterK1 {
         let time = path.time().max(Duration::from_millis(200));
         let mut body = head_body(*pan, *tilt);
         body["time_millis"] = json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        self.ask(link, control, api::ROTATE_HEAD_WITH_TIME, &body).await?;
-        link.sent().set(Subsystem::Gantry, positions.to_vec());
+        let turned = self.remote.ask(control, || {
+            link.sent().set_off(Subsystem::Gantry, path.clone());
+            link.ask(api::ROTATE_HEAD_WITH_TIME, &body)
+        });
+        let turned = turned.await;
+        if matches!(turned, Err(ActionError::Hardware { .. })) {
+            // The robot has refused: the head does not move.
+            link.sent().remove(Subsystem::Gantry);
+        }
+        turned?;
         control.sleep(time).await
     }
 

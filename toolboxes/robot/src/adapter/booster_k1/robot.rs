@@ -10,8 +10,9 @@ use super::sent::LastAngles;
 use super::topics::TopicsLink;
 use crate::action::Velocity;
 use crate::adapter::contract::Notify;
+use crate::adapter::part_reading::PartReading;
 use crate::adapter::remote::{Link, Remote};
-use crate::capability::Capabilities;
+use crate::capability::{Capabilities, Joint};
 use crate::conduct::Estop;
 use crate::dds::asked::DdsRequest;
 use crate::driver::DrivenRobot;
@@ -59,16 +60,16 @@ impl Speech {
         notify: &Notify,
     ) -> Result<Self, RosError> {
         Ok(match config.profile {
-            Profile::Topics => Self::Topics(TopicsLink::open(name, config, parts.clone())?),
+            Profile::Topics => Self::Topics(TopicsLink::open(name, config, parts)?),
             Profile::BoosterRpc => Self::Rpc(RpcLink::open(name, config, notify)?),
         })
     }
 
-    /// The measured position of an arm or the head, in degrees.
-    pub(super) fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
+    /// Where the joints of an arm or the head are.
+    pub(super) fn reading(&self, on: Subsystem, joints: &[Joint]) -> PartReading {
         match self {
-            Self::Topics(link) => link.measured(on),
-            Self::Rpc(link) => link.measured(on),
+            Self::Topics(link) => link.reading(on, joints),
+            Self::Rpc(link) => link.reading(on, joints),
         }
     }
 
@@ -132,6 +133,13 @@ impl Link for Speech {
             // No topic of this profile reports whether the robot stands.
             Self::Topics(_) => None,
             Self::Rpc(link) => link.posture().unfit(),
+        }
+    }
+
+    fn unreported(&self) -> Option<&'static str> {
+        match self {
+            Self::Topics(_) => None,
+            Self::Rpc(link) => link.posture().unreported(),
         }
     }
 

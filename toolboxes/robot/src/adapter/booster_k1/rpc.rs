@@ -12,11 +12,13 @@ use super::routines::{End, Routines};
 use super::sent::LastAngles;
 use crate::action::Velocity;
 use crate::adapter::Notify;
+use crate::adapter::part_reading::{JointReading, PartReading};
 use crate::adapter::remote::node_name;
 use crate::adapter::walker::Hands;
+use crate::capability::Joint;
 use crate::dds::asked::DdsRequest;
 use crate::dds::booster::{LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd, Rpc, RpcMsg, api, request};
-use crate::dds::latest::Latest;
+use crate::dds::latest::{Latest, SILENCE};
 use crate::dds::{Participant, Publisher, radians};
 use crate::ros::RosError;
 use crate::subsystem::Subsystem;
@@ -123,25 +125,29 @@ impl RpcLink {
     pub(super) fn left(&self) {
         self.posture.forget();
         self.taken.store(false, Ordering::SeqCst);
-        *self.state.lock() = None;
+        self.state.forget();
         self.sent.forget();
         self.command().stale = true;
     }
 
     /// After the robot was away, commands our arms to their present positions: a restarted robot would swing them to
-    /// the old positions. Returns false if the robot has not reported the positions.
+    /// the old positions. Returns false if the robot does not report the positions.
     fn refresh(&self, command: &mut ArmCommand) -> bool {
         if !command.stale {
             return true;
         }
         let state = self.state.lock();
-        let Some(state) = state.as_ref() else {
+        let Some(state) = state.as_ref().filter(|state| state.at.elapsed() <= SILENCE) else {
             return false;
         };
-        for (motor, measured) in command.motors.iter_mut().zip(&state.motor_state_serial) {
-            if motor.weight > 0.0 {
-                motor.q = measured.q;
-            }
+        let measured = &state.message.motor_state_serial;
+        let ours = command.motors.iter_mut().zip(measured);
+        let mut ours: Vec<_> = ours.filter(|(motor, _)| motor.weight > 0.0).collect();
+        if !ours.iter().all(|(_, measured)| measured.q.is_finite()) {
+            return false;
+        }
+        for (motor, measured) in &mut ours {
+            motor.q = measured.q;
         }
         command.stale = false;
         true
@@ -229,25 +235,20 @@ impl RpcLink {
         self.rpc.requests().is_ready() && !self.state.is_silent()
     }
 
-    pub(super) fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
-        let (first, count) = joints(on)?;
+    /// Where an arm or the head is.
+    pub(super) fn reading(&self, on: Subsystem, names: &[Joint]) -> PartReading {
         let state = self.state.lock();
-        let motors = state.as_ref()?.motor_state_serial.get(first..first + count)?;
-        // The robot's yaw of the head is positive counterclockwise, our pan is positive to the right.
-        let sign = |at: usize| {
-            if on == Subsystem::Gantry && at == 0 {
-                -1.0
-            } else {
-                1.0
-            }
-        };
-        Some(
-            motors
-                .iter()
-                .enumerate()
-                .map(|(at, motor)| sign(at) * f64::from(motor.q).to_degrees())
-                .collect(),
-        )
+        PartReading::new(on, names, |number, _| {
+            let (first, _) = joints(on).filter(|(_, count)| number < *count)?;
+            let state = state.as_ref()?;
+            let motor = state.message.motor_state_serial.get(first + number)?;
+            // The robot's yaw of the head is positive counterclockwise, our pan is positive to the right.
+            let sign = match (on, number) {
+                (Subsystem::Gantry, 0) => -1.0,
+                _ => 1.0,
+            };
+            JointReading::new(sign * f64::from(motor.q).to_degrees(), state.at)
+        })
     }
 
     /// Sends an arm to angles in degrees and raises its weight by a step; returns whether the weight is full. The
@@ -285,13 +286,32 @@ impl RpcLink {
         Ok(whole)
     }
 
-    /// Holds an arm that obeys us, or the head, at its position.
-    pub(super) fn hold(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
-        match (on, positions) {
-            (Subsystem::Gantry, [pan, tilt]) => self.rpc.send(api::ROTATE_HEAD, &head_body(*pan, *tilt)),
-            _ if self.taken.load(Ordering::SeqCst) => self.arm(on, positions).map(drop),
-            _ => Ok(()),
+    /// Holds an arm that obeys us, or the head, where it is measured. Where that is not known, an arm is held where it was last
+    /// sent, and the head where it should be by now; a head that is not under way is told nothing.
+    pub(super) fn hold(&self, on: Subsystem, measured: Option<Vec<f64>>) -> Result<(), RosError> {
+        if on == Subsystem::Gantry {
+            return match measured.or_else(|| self.sent.under_way(on)).as_deref() {
+                Some([pan, tilt]) => self.rpc.send(api::ROTATE_HEAD, &head_body(*pan, *tilt)),
+                _ => Ok(()),
+            };
         }
+        match measured {
+            _ if !self.taken.load(Ordering::SeqCst) => Ok(()),
+            Some(positions) => self.arm(on, &positions).map(drop),
+            None => self.repeat(),
+        }
+    }
+
+    /// Sends the last command to the arms again, unless the robot was away since then.
+    fn repeat(&self) -> Result<(), RosError> {
+        let command = self.command();
+        if command.stale {
+            return Ok(());
+        }
+        self.commands.publish(LowCmd {
+            cmd_type: 1,
+            motor_cmd: command.motors.clone(),
+        })
     }
 
     pub(super) fn close(&self) {

@@ -1,7 +1,8 @@
 //! The four documented ROS 2 topics.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,8 +10,9 @@ use serde_json::{Value, json};
 use super::config::{BoosterK1Config, TWIST_STAMPED, Topics, VelocityType};
 use super::sent::LastAngles;
 use crate::action::Velocity;
+use crate::adapter::part_reading::{JointReading, PartReading};
 use crate::adapter::remote::node_name;
-use crate::capability::Capabilities;
+use crate::capability::{Capabilities, Joint};
 use crate::clock::since_1970;
 use crate::dds::latest::LastWord;
 use crate::dds::{Participant, Publisher};
@@ -27,9 +29,8 @@ pub(in crate::adapter) struct TopicsLink {
     velocity_type: VelocityType,
     /// The topics that were announced, each with the type that the robot reads.
     announced: Mutex<BTreeMap<String, (&'static str, Publisher<Value>)>>,
-    capabilities: Capabilities,
-    /// Joint angles in radians, by the robot's names.
-    joints: Arc<Mutex<HashMap<String, f64>>>,
+    /// Joints of the model, by the robot's names. Several nodes may tell of some joints each, so each joint has its own time.
+    joints: Arc<Mutex<HashMap<String, JointReading>>>,
     last_word: LastWord,
     /// The last commanded positions of arms and head.
     sent: LastAngles,
@@ -43,15 +44,12 @@ struct JointState {
 }
 
 impl TopicsLink {
-    pub(super) fn open(
-        name: &str,
-        config: &BoosterK1Config,
-        capabilities: Capabilities,
-    ) -> Result<Self, RosError> {
+    pub(super) fn open(name: &str, config: &BoosterK1Config, parts: &Capabilities) -> Result<Self, RosError> {
         let participant = Participant::join_graph(&config.ros, &node_name(name))?;
         let topics = config.topics.clone();
         let joints = Arc::new(Mutex::new(HashMap::new()));
         let latest = Arc::clone(&joints);
+        let names = names(parts);
         let last_word = LastWord::default();
         let word = last_word.clone();
         participant.subscribe(
@@ -60,12 +58,17 @@ impl TopicsLink {
             false,
             move |state: JointState| {
                 word.note();
-                let mut known = latest.lock().unwrap_or_else(PoisonError::into_inner);
-                let positions = state
-                    .position
-                    .iter()
-                    .map(|angle| angle.as_f64().unwrap_or(f64::NAN));
-                known.extend(state.name.into_iter().zip(positions));
+                let (mut known, now) = (
+                    latest.lock().unwrap_or_else(PoisonError::into_inner),
+                    Instant::now(),
+                );
+                for (name, angle) in state.name.into_iter().zip(&state.position) {
+                    let angle = angle.as_f64().filter(|_| names.contains(&name));
+                    let reading = angle.and_then(|angle| JointReading::new(angle.to_degrees(), now));
+                    if let Some(reading) = reading {
+                        known.insert(name, reading);
+                    }
+                }
             },
         )?;
         Ok(Self {
@@ -73,7 +76,6 @@ impl TopicsLink {
             topics,
             velocity_type: config.velocity_type,
             announced: Mutex::default(),
-            capabilities,
             joints,
             last_word,
             sent: LastAngles::default(),
@@ -211,22 +213,25 @@ impl TopicsLink {
         velocity.is_ok_and(|publisher| publisher.is_ready())
     }
 
-    /// The measured angles of an arm or the head, where the robot names its joints as the model does
-    /// (`left_arm_elbow`).
-    pub(super) fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
-        let joints = self.capabilities.joints(on)?;
+    /// Where an arm or the head is, as far as the robot names its joints as the model does (`left_arm_elbow`).
+    pub(super) fn reading(&self, on: Subsystem, joints: &[Joint]) -> PartReading {
         let known = self.joints.lock().unwrap_or_else(PoisonError::into_inner);
-        joints
-            .iter()
-            .map(|joint| {
-                known
-                    .get(&format!("{on}_{}", joint.name))
-                    .map(|angle| angle.to_degrees())
-            })
-            .collect()
+        PartReading::new(on, joints, |_, joint| {
+            known.get(&format!("{on}_{joint}")).copied()
+        })
     }
 
     pub(super) fn close(&self) {
         self.participant.close();
     }
+}
+
+/// The robot's names of all joints of a model.
+fn names(parts: &Capabilities) -> HashSet<String> {
+    let all = [Subsystem::Gantry, Subsystem::LeftArm, Subsystem::RightArm];
+    let of = |on: Subsystem| {
+        let joints = parts.joints(on).unwrap_or_default().iter();
+        joints.map(move |joint| format!("{on}_{}", joint.name))
+    };
+    all.into_iter().flat_map(of).collect()
 }

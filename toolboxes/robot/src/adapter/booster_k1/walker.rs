@@ -10,10 +10,12 @@ use super::topics::TopicsLink;
 use crate::action::Keyframe;
 use crate::adapter::contract::ActionOutput;
 use crate::adapter::control::Control;
+use crate::adapter::part_reading::{PartReading, SilentJoint};
 use crate::adapter::remote::{Remote, until};
-use crate::adapter::walker::{Outcome, Walker, followed};
+use crate::adapter::walker::{Outcome, Walker, followed, place_to_hold};
 use crate::conduct::Estop;
 use crate::dds::booster::api::GET_STATUS;
+use crate::dds::latest::SILENCE;
 use crate::error::ActionError;
 use crate::ros::RosError;
 use crate::ros::path::Path;
@@ -24,6 +26,23 @@ use crate::subsystem::Subsystem;
 const HEARD: Duration = Duration::from_secs(1);
 
 impl BoosterK1 {
+    /// Where the joints of an arm or the head are.
+    fn reading(&self, link: &Speech, on: Subsystem) -> PartReading {
+        let joints = self.remote.capabilities().joints(on).unwrap_or_default();
+        link.reading(on, joints)
+    }
+
+    /// What is said of a robot that does not tell where a joint is.
+    fn untold(&self, link: &Speech, silent: &SilentJoint) -> ActionError {
+        let topic = match link {
+            Speech::Topics(_) => self.config.topics.joints.as_str(),
+            Speech::Rpc(_) => "/low_state",
+        };
+        self.remote.away(&format!(
+            "{silent} on {topic}: check what publishes it on the robot"
+        ))
+    }
+
     /// Waits for a subscriber that moves an arm or the head. DDS may find it a little later than the subscriber for
     /// walking.
     async fn await_listener(
@@ -87,7 +106,8 @@ impl Walker for BoosterK1 {
 
     fn last_known(&self, on: Subsystem) -> Option<Vec<f64>> {
         let link = self.remote.link()?;
-        link.measured(on).or_else(|| link.sent().get(on))
+        self.remote.capabilities().joints(on)?;
+        self.reading(link, on).last().or_else(|| link.sent().get(on))
     }
 
     async fn go(&self, on: Subsystem, positions: &[f64], speed: f64, control: &Control) -> Outcome {
@@ -98,23 +118,32 @@ impl Walker for BoosterK1 {
         if let Speech::Topics(topics) = link {
             self.await_listener(topics, on, control).await?;
         }
-        let from = self.last_known(on);
+        let measured = match (self.reading(link, on).within(SILENCE), link) {
+            (Ok(measured), _) => Some(measured),
+            // A bridge need not tell where the joints are.
+            (Err(SilentJoint::Never { .. }), Speech::Topics(_)) => None,
+            (Err(silent), _) => return Err(self.untold(link, &silent)),
+        };
+        let from = measured.clone().or_else(|| link.sent().get(on));
         let blind = from.is_none();
-        let path = match (&from, link) {
-            (Some(from), _) => Path::new(from, positions, joints, speed),
-            (None, Speech::Rpc(_)) => {
-                let reason = format!("it does not say where {on} is: nothing on /low_state");
-                return Err(self.remote.away(&reason));
-            }
+        let path = match &from {
+            Some(from) => Path::new(from, positions, joints, speed),
             // The robot's bridge moves the arm or the head at its own pace.
-            (None, Speech::Topics(_)) => Path::new(positions, positions, joints, speed),
+            None => Path::new(positions, positions, joints, speed),
         };
         match link {
             Speech::Rpc(rpc) if on == Subsystem::Gantry => self.head(rpc, positions, &path, control).await?,
             _ => self.lead(link, on, &path, control).await?,
         }
-        if let Some(from) = &from {
-            followed(&self.remote, on, (from, positions), || link.measured(on), control).await?;
+        if let Some(from) = &measured {
+            followed(
+                &self.remote,
+                on,
+                (from, positions),
+                || self.reading(link, on),
+                control,
+            )
+            .await?;
         }
         let output = ActionOutput::new(format!("{on} was sent there")).with("positions", json!(positions));
         Ok(match blind {
@@ -175,8 +204,15 @@ impl Walker for BoosterK1 {
         if motor_id.is_some() {
             return Err(self.remote.lacks("motor status"));
         }
-        let measured = |one: Subsystem| Some((one.as_str(), link.measured(one)?));
-        let positions: BTreeMap<&str, Vec<f64>> = on.each().into_iter().filter_map(measured).collect();
+        let mut positions = BTreeMap::new();
+        let jointed = |one: &Subsystem| self.remote.capabilities().joints(*one).is_some();
+        for one in on.each().into_iter().filter(jointed) {
+            match self.reading(link, one).within(SILENCE) {
+                Ok(measured) => drop(positions.insert(one.as_str(), measured)),
+                Err(SilentJoint::Never { .. }) => {}
+                Err(silent) => return Err(self.untold(link, &silent)),
+            }
+        }
         Ok((!positions.is_empty()).then(|| ("positions", json!(positions))))
     }
 
@@ -190,12 +226,14 @@ impl Walker for BoosterK1 {
                 .await?;
             return Ok(output.with("status", status));
         }
-        if let (Speech::Topics(topics), true) = (link, self.remote.capabilities().joints(on).is_some()) {
+        let jointed = self.remote.capabilities().joints(on).is_some();
+        if let (Speech::Topics(topics), true) = (link, jointed) {
             self.await_listener(topics, on, control).await?;
         }
-        Ok(match link.measured(on) {
-            Some(positions) => output.with("positions", json!(positions)),
-            None => output.note("joint positions are unavailable; nothing was moved"),
+        Ok(match self.reading(link, on).within(SILENCE) {
+            Ok(positions) if jointed => output.with("positions", json!(positions)),
+            Ok(_) => output.note("joint positions are unavailable; nothing was moved"),
+            Err(silent) => output.note(format!("{silent}; nothing was moved")),
         })
     }
 
@@ -214,17 +252,19 @@ impl Walker for BoosterK1 {
             return sent;
         }
         for one in concerned {
-            // Arms and head stop at their measured position, never at the last commanded one: they may have been
-            // moved since, and a stop moves nothing.
-            if self.remote.capabilities().joints(*one).is_some()
-                && let Some(positions) = link.measured(*one)
-            {
-                let held = match link {
-                    Speech::Topics(topics) => topics.positions(*one, &positions),
-                    Speech::Rpc(rpc) => rpc.hold(*one, &positions),
-                };
-                sent = sent.and(held);
+            if self.remote.capabilities().joints(*one).is_none() {
+                continue;
             }
+            // Arms and head stop where they are measured, not where they were last sent: they may have been moved since, and a
+            // stop moves nothing. A position of a while ago would move them, too.
+            let measured = place_to_hold(&self.remote, *one, &self.reading(link, *one));
+            let held = match (link, measured) {
+                (Speech::Topics(topics), Some(positions)) => topics.positions(*one, &positions),
+                // The robot's bridge has its last position, a step of a path.
+                (Speech::Topics(_), None) => Ok(()),
+                (Speech::Rpc(rpc), measured) => rpc.hold(*one, measured),
+            };
+            sent = sent.and(held);
         }
         sent
     }

@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
+use crate::adapter::part_reading::{JointReading, PartReading};
 use crate::adapter::walker::Hands;
-use crate::dds::latest::Latest;
+use crate::capability::Joint;
+use crate::dds::latest::{Latest, SILENCE};
 use crate::dds::unitree::{HAND_COMMAND, HandCmd, LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd};
 use crate::dds::{Participant, Publisher, radians};
 use crate::ros::RosError;
@@ -47,6 +49,14 @@ pub(super) struct Led {
     pub(super) count: u64,
 }
 
+/// Radians of the joints that a command is for.
+#[derive(Default)]
+struct Upper {
+    waist: [f32; 3],
+    left: [f32; ARM],
+    right: [f32; ARM],
+}
+
 #[derive(Default)]
 struct ArmCommand {
     /// Radians by joint; `None` for an arm without a command.
@@ -67,6 +77,11 @@ struct ArmCommand {
 }
 
 impl ArmCommand {
+    /// Commands both arms and the waist to stay where they are.
+    fn stay(&mut self, here: &Upper) {
+        (self.left, self.right, self.waist) = (Some(here.left), Some(here.right), here.waist);
+    }
+
     /// Drops everything but the number of commands.
     fn forget(&mut self) {
         *self = Self {
@@ -112,14 +127,42 @@ impl Arms {
         self.command.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The measured angles of an arm, in degrees.
-    pub(super) fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
-        let first = first(on)?;
+    /// Where an arm is.
+    pub(super) fn reading(&self, on: Subsystem, joints: &[Joint]) -> PartReading {
         let state = self.state.lock();
-        let motors = &state.as_ref()?.motor_state;
-        (first..first + ARM)
-            .map(|motor| Some(f64::from(motors.get(motor)?.q).to_degrees()))
-            .collect()
+        PartReading::new(on, joints, |number, _| {
+            let first = first(on).filter(|_| number < ARM)?;
+            let state = state.as_ref()?;
+            let motor = state.message.motor_state.get(first + number)?;
+            JointReading::new(f64::from(motor.q).to_degrees(), state.at)
+        })
+    }
+
+    /// Where all joints are that a command is for.
+    ///
+    /// # Errors
+    /// The robot has not told one of them for a second.
+    fn here(&self) -> Result<Upper, RosError> {
+        let silent = |reason: String| RosError::Topic {
+            topic: "/lowstate".to_owned(),
+            reason,
+        };
+        let state = self.state.lock();
+        let state = state.as_ref().filter(|state| state.at.elapsed() <= SILENCE);
+        let state = state.ok_or_else(|| silent("nothing was heard there for a second".to_owned()))?;
+        let angle = |motor: usize| {
+            let q = state.message.motor_state.get(motor).map(|motor| motor.q);
+            let angle = q.filter(|angle| angle.is_finite());
+            angle.ok_or_else(|| silent(format!("it does not say where motor {motor} is")))
+        };
+        let mut upper = Upper::default();
+        let waist = upper.waist.iter_mut().zip(12..);
+        let left = upper.left.iter_mut().zip(15..);
+        let right = upper.right.iter_mut().zip(22..);
+        for (joint, motor) in waist.chain(left).chain(right) {
+            *joint = angle(motor)?;
+        }
+        Ok(upper)
     }
 
     /// The values of motors: of an arm, of the legs and the waist (base), or of all.
@@ -132,7 +175,7 @@ impl Arms {
             _ => 0..0,
         };
         let state = self.state.lock();
-        let Some(state) = state.as_ref() else {
+        let Some(state) = state.as_ref().map(|state| &state.message) else {
             return Map::new();
         };
         motors
@@ -168,43 +211,33 @@ impl Arms {
 
     /// Drops the positions of a robot that went away; it has to report them again.
     pub(super) fn left(&self) {
-        *self.state.lock() = None;
+        self.state.forget();
         let mut command = self.command();
         command.stale = command.weight > 0.0;
     }
 
     /// After the robot was away, commands both arms to their present positions: a restarted robot would swing them to
-    /// the old positions. The weight is kept, because it may still be in force after a gap in the network. Returns
-    /// false if the robot has not reported the positions.
-    fn refresh(&self, command: &mut ArmCommand) -> bool {
-        if !command.stale {
-            return true;
+    /// the old positions. The weight is kept, because it may still be in force after a gap in the network.
+    ///
+    /// # Errors
+    /// The robot has not reported the positions.
+    fn refresh(&self, command: &mut ArmCommand) -> Result<(), RosError> {
+        if command.stale {
+            command.stay(&self.here()?);
+            command.home.clear();
+            command.stale = false;
         }
-        let here = |arm| self.measured(arm).map(|degrees| array(&degrees));
-        let (Some(left), Some(right)) = (here(Subsystem::LeftArm), here(Subsystem::RightArm)) else {
-            return false;
-        };
-        (command.left, command.right, command.waist) = (Some(left), Some(right), self.waist());
-        command.home.clear();
-        command.stale = false;
-        true
+        Ok(())
     }
 
     /// Commands an arm to angles in degrees, and raises the weight by a step.
     pub(super) fn lead(&self, on: Subsystem, positions: &[f64]) -> Result<Led, RosError> {
-        let here = |arm| self.measured(arm).map(|degrees| array(&degrees));
-        let (left, right) = (here(Subsystem::LeftArm), here(Subsystem::RightArm));
         let mut command = self.command();
         if command.weight <= 0.0 {
             // The weight is for all of these joints. A joint without an angle and stiffness would hang.
-            (command.left, command.right, command.waist) = (left, right, self.waist());
+            command.stay(&self.here()?);
         }
-        if !self.refresh(&mut command) {
-            return Err(RosError::Topic {
-                topic: "/lowstate".to_owned(),
-                reason: "nothing was heard there since the robot was away".to_owned(),
-            });
-        }
+        self.refresh(&mut command)?;
         match on {
             Subsystem::LeftArm => command.left = Some(array(positions)),
             _ => command.right = Some(array(positions)),
@@ -223,24 +256,17 @@ impl Arms {
         })
     }
 
-    /// Holds arms that obey us at their positions.
-    pub(super) fn hold(&self, concerned: &[Subsystem]) -> Result<(), RosError> {
-        let here: Vec<(Subsystem, Vec<f64>)> = concerned
-            .iter()
-            .filter_map(|one| Some((*one, self.measured(*one)?)))
-            .collect();
+    /// Holds arms that obey us: these where they are measured, in degrees, and all others where they were last sent.
+    pub(super) fn hold(&self, measured: &[(Subsystem, Vec<f64>)]) -> Result<(), RosError> {
         let mut command = self.command();
         // No command was sent since the robot was away, and a restarted robot leads its arms itself.
         if command.weight <= 0.0 || command.stale {
             return Ok(());
         }
-        for (on, positions) in here {
-            let side = match on {
-                Subsystem::LeftArm => &mut command.left,
-                _ => &mut command.right,
-            };
-            if on.is_arm() {
-                *side = Some(array(&positions));
+        for (on, positions) in measured {
+            match on {
+                Subsystem::LeftArm => command.left = Some(array(positions)),
+                _ => command.right = Some(array(positions)),
             }
         }
         self.send(&mut command)
@@ -259,7 +285,7 @@ impl Arms {
     /// Lowers the weight by a step, and returns whether the weight is now 0.
     pub(super) fn fade(&self) -> Result<bool, RosError> {
         let mut command = self.command();
-        if !self.refresh(&mut command) {
+        if self.refresh(&mut command).is_err() {
             // The robot is away and cannot take the arms back. It gets no old command when it comes back.
             command.forget();
             return Ok(true);
@@ -276,21 +302,14 @@ impl Arms {
         Ok(false)
     }
 
-    fn waist(&self) -> [f32; 3] {
-        let state = self.state.lock();
-        let angle = |joint: usize| {
-            state
-                .as_ref()
-                .and_then(|state| state.motor_state.get(joint))
-                .map_or(0.0, |motor| motor.q)
-        };
-        [angle(12), angle(13), angle(14)]
-    }
-
     fn send(&self, command: &mut ArmCommand) -> Result<(), RosError> {
         let mut message = LowCmd {
             // The robot expects its own kind in every command.
-            mode_machine: self.state.lock().as_ref().map_or(0, |state| state.mode_machine),
+            mode_machine: self
+                .state
+                .lock()
+                .as_ref()
+                .map_or(0, |state| state.message.mode_machine),
             ..LowCmd::default()
         };
         let (left, right) = (

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::config::UnitreeGo2Config;
 use super::sport::{Sport, routine};
 use crate::action::{Action, Motion, Velocity};
-use crate::adapter::remote::Remote;
+use crate::adapter::remote::{Remote, until};
 use crate::adapter::{ActionError, ActionOutput, Adapter, Control, Estop, Notify};
 use crate::capability::Capabilities;
 use crate::dds::unitree::{SportModeState, go2};
@@ -78,19 +78,19 @@ impl UnitreeGo2 {
         };
         let from = link.state().ok_or_else(silent)?;
         let walked = self.remote.drive(velocity, duration, control).await?;
-        let rests = Instant::now() + RESTS;
-        let to = loop {
-            let now = link.state().ok_or_else(silent)?;
-            if now.is_at_rest() {
-                break now;
-            }
-            if Instant::now() >= rests {
-                return Err(self.trouble(
-                    "it was told to stop, and says a second later that it still moves; use its remote control".to_owned(),
-                ));
-            }
-            control.sleep(Duration::from_millis(50)).await?;
-        };
+        // What it said before it was told to stop says nothing of whether it rests, nor of the whole of its way.
+        let stopped = Instant::now();
+        let to = until(control, RESTS, || match link.state_since(stopped) {
+            Some(now) if now.is_at_rest() => Ok(now),
+            Some(_) => Err(self.trouble(
+                "it was told to stop, and says a second later that it still moves; use its remote control".to_owned(),
+            )),
+            None => Err(self.remote.away(
+                "it was told to stop, and has said nothing on /sportmodestate since: it is not known whether it rests and how \
+                 far it has gone; look at it",
+            )),
+        })
+        .await??;
         let seconds = duration.as_secs_f64();
         let metres = to.metres_from(&from);
         let degrees = to.degrees_from(&from);

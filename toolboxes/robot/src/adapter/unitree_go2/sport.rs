@@ -1,7 +1,7 @@
 //! The connection to a Go2: its sport service, and what it says of itself.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -92,7 +92,16 @@ impl Sport {
 
     /// What the robot says of itself, unless it has fallen silent.
     pub(super) fn state(&self) -> Option<SportModeState> {
-        self.state.lock().clone().filter(|_| !self.state.is_silent())
+        let state = self.state.lock();
+        let state = state.as_ref().map(|state| state.message.clone());
+        state.filter(|_| !self.state.is_silent())
+    }
+
+    /// What the robot has said of itself since then.
+    pub(super) fn state_since(&self, since: Instant) -> Option<SportModeState> {
+        let state = self.state.lock();
+        let state = state.as_ref().filter(|state| state.at >= since);
+        state.map(|state| state.message.clone())
     }
 
     pub(super) fn leave(&self) {
