@@ -83,13 +83,13 @@ async fn what_is_kept_is_the_newest_and_as_old_as_it_is() {
     assert_eq!(number(&mut first).await, 1);
     scene.peer.say("renews");
     assert_eq!(number(&mut first).await, 3);
-    let came = Instant::now();
+    let start = Instant::now();
     let nothing = scene
         .graph
         .subscribe("/nothing", None, Bounds::default(), SHORT)
         .await;
     assert!(nothing.is_err());
-    let waited = came.elapsed();
+    let waited = start.elapsed();
     let one = Bounds {
         messages: 1,
         ..Bounds::default()
@@ -109,7 +109,7 @@ async fn a_publisher_that_joins_later_is_heard_whatever_it_offers() {
         assert_eq!(number(&mut reader).await, 1, "{topic}");
         scene.peer.say("joins");
         let joined = async { while number(&mut reader).await != 2 {} };
-        let heard = tokio::time::timeout(PATIENCE, joined).await;
-        assert!(heard.is_ok(), "{topic}: the one that joined is not heard");
+        let outcome = tokio::time::timeout(PATIENCE, joined).await;
+        assert!(outcome.is_ok(), "{topic}: the one that joined is not heard");
     }
 }

@@ -207,8 +207,8 @@ async fn a_publisher_that_goes_leaves_what_another_has_announced() {
     base.until("\"unadvertise\":\"/cmd_vel\"");
     new.publish(&json!({"linear": {"x": 0.25}})).unwrap();
     base.wait("a velocity", |lines| {
-        let said = |line: &&String| line.contains("\"cmd_vel\":0.25") || line.contains("unannounced");
-        let line = lines.iter().find(said)?;
+        let is_answer = |line: &&String| line.contains("\"cmd_vel\":0.25") || line.contains("unannounced");
+        let line = lines.iter().find(is_answer)?;
         assert!(!line.contains("unannounced"), "the new one is not announced");
         Some(())
     });
