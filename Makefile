@@ -73,7 +73,7 @@ peers: venv  ## what the tests talk to
 
 mavsdk:  ## mavsdk_server, which the toolbox drone needs for every vehicle, in .venv-mavsdk
 	@scripts/setup.sh --with-python
-	@scripts/venv.sh mavsdk || echo "skipped: the drone's 34 tools answer \"mavsdk_server was not found\" until \`make mavsdk\` works (it needs PyPI)" >&2
+	@scripts/venv.sh mavsdk || echo "skipped: the drone's tools answer \"mavsdk_server was not found\" until \`make mavsdk\` works (it needs PyPI)" >&2
 
 setup:
 	@scripts/setup.sh

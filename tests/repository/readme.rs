@@ -56,6 +56,27 @@ fn listings_in_the_pages_are_the_files() {
     }
 }
 
+#[test]
+fn the_table_of_toolboxes_counts_their_tools() {
+    let page = std::fs::read_to_string(checkout().join("README.md")).unwrap();
+    for name in ["robot", "drone", "gstreamer", "math"] {
+        let schemas = checkout().join(format!("schemas/toolboxes/{name}.json"));
+        let file: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(schemas).unwrap()).unwrap();
+        let tools = file["tools"].as_array().map_or(0, Vec::len);
+        let mut rows = page
+            .lines()
+            .filter(|line| line.starts_with('|') && line.contains(&format!("`{name}`")));
+        let row = rows.next().unwrap_or_else(|| panic!("no row of {name}"));
+        let cell = row.split('|').nth(2).unwrap().trim();
+        let number = cell
+            .split(|letter: char| !letter.is_ascii_digit())
+            .next()
+            .unwrap();
+        assert_eq!(number, tools.to_string(), "{row}");
+    }
+}
+
 /// A page that is read at once, in a terminal of 200 columns or on a phone.
 #[test]
 fn the_readme_is_short() {

@@ -46,6 +46,10 @@ salute = { left_arm = [-45, 110, 0] }
 
 [keyframes]
 home = [0, 60, 0]
+
+[channels.base]
+wheel_radius = 0.05
+base_radius = 0.125
 "#;
 
 pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {

@@ -41,6 +41,17 @@ fn a_wrong_file_says_what_is_wrong() {
             vec!["line 2", "the file is called my-arm and the robot other"],
         ),
         (
+            change("[channels.base]\nwheel_radius = 0.05\nbase_radius = 0.125\n", ""),
+            vec![
+                "channels.base: missing; expected wheel_radius",
+                "in metres as measured",
+            ],
+        ),
+        (
+            change("wheel_radius = 0.05\n", ""),
+            vec!["channels.base", "wheel_radius"],
+        ),
+        (
             change("port = ", "prt = "),
             vec!["channels.buses: unknown field `prt`", "did you mean `port`?"],
         ),

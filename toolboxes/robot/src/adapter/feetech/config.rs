@@ -34,8 +34,8 @@ pub struct FeetechConfig {
     pub answer_ms: u64,
     /// Changes to single motors, by `<subsystem>.<motor>`: `{"right_arm.elbow": {"reversed": true}}`.
     pub motors: BTreeMap<String, MotorConfig>,
-    /// The size of the base.
-    pub base: BaseSize,
+    /// The size of the base, of a robot that has one.
+    pub base: Option<BaseSize>,
     /// What `hold` does in an emergency with a joint that does not say where it is within 30 ms.
     pub hold_unheard: Unheard,
     /// LeRobot's calibration file of an arm, by subsystem: `{"right_arm": "/home/me/.../so_follower/mine.json"}`. It says
@@ -55,7 +55,7 @@ impl Default for FeetechConfig {
             baud: 1_000_000,
             answer_ms: 20,
             motors: BTreeMap::new(),
-            base: BaseSize::default(),
+            base: None,
             hold_unheard: Unheard::default(),
             calibration: BTreeMap::new(),
             allow_calibration_write: false,
@@ -88,7 +88,9 @@ impl FeetechConfig {
     /// The servos of a robot of this kind.
     pub(super) fn layout(&self, robot: &Model) -> Result<Layout, ActionError> {
         let mut layout = Layout::new(robot, &self.motors)?;
-        layout.geometry.set_size(self.base);
+        if let Some(size) = self.base {
+            layout.geometry.set_size(size);
+        }
         Ok(layout)
     }
 
@@ -143,20 +145,23 @@ impl FeetechConfig {
             1_000_000.0,
             "bits a second",
         )?;
-        number(
-            "channels.base.wheel_radius",
-            self.base.wheel_radius,
-            0.005,
-            1.0,
-            "m",
-        )?;
-        number("channels.base.base_radius", self.base.base_radius, 0.01, 5.0, "m")?;
+        if let Some(size) = self.base {
+            number("channels.base.wheel_radius", size.wheel_radius, 0.005, 1.0, "m")?;
+            number("channels.base.base_radius", size.base_radius, 0.01, 5.0, "m")?;
+        }
         let motors: Vec<&Motor> = self.buses.iter().flat_map(|bus| &bus.motors).collect();
         motors
             .iter()
             .try_for_each(|motor| moves_something(motor, parts))?;
         for part in parts.subsystems() {
             is_moved(part, parts, &motors)?;
+        }
+        if parts.base.is_some() && self.base.is_none() {
+            return Err(
+                "channels.base: missing; expected wheel_radius, the radius of a wheel, and base_radius, from the centre of the base to a \
+                 wheel, both in metres as measured: how far the base has gone is counted with them"
+                    .to_owned(),
+            );
         }
         match self
             .calibration

@@ -13,7 +13,7 @@ use crate::action::Velocity;
 
 /// The size of the base.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct BaseSize {
     /// Radius of a wheel, metres.
     pub wheel_radius: f64,
