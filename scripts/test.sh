@@ -14,7 +14,7 @@ export OVOS_TOOLS_SKIPPED
 trap 'rm -f "$OVOS_TOOLS_SKIPPED"' EXIT
 
 # .config/nextest.toml says how many parts of a processor each test takes.
-: "${NEXTEST_PROFILE:=suite}" "${NEXTEST_TEST_THREADS:=$(($(nproc) * 5))}"
+: "${NEXTEST_PROFILE:=suite}" "${NEXTEST_TEST_THREADS:=$(($(nproc) * 4))}"
 export NEXTEST_PROFILE NEXTEST_TEST_THREADS
 
 if [ ! -e .venv/.ready ]; then export OVOS_TOOLS_SKIP_PYTHON=1; fi
