@@ -5,7 +5,7 @@
 
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::bearing::half_circle;
-use crate::position::{FARTHEST, check_way, here_in_frame_of};
+use crate::position::{FARTHEST, check_way};
 use crate::resolve::{WAY_TURN, resolve};
 use crate::spot::Spot;
 use crate::step::{Heading, Step};
@@ -35,7 +35,7 @@ pub async fn travel(unit: &Unit, to: &Spot, control: &Control) -> Result<ActionO
     };
     // A base that was halted measures here how far it has rolled on.
     step(Step::Stop {}).await?;
-    let from = here_in_frame_of(unit, to)?;
+    let from = unit.here_in_frame_of(to)?;
     check_way(&from, to)?;
     let whole = (to.x - from.x).hypot(to.y - from.y).max(THERE);
     let turn = |degrees: f64| {
@@ -46,7 +46,7 @@ pub async fn travel(unit: &Unit, to: &Spot, control: &Control) -> Result<ActionO
     };
     let legs = LEGS + bounded_legs(whole);
     for leg in 0.. {
-        let at = here_in_frame_of(unit, to)?;
+        let at = unit.here_in_frame_of(to)?;
         let (x, y) = (to.x - at.x, to.y - at.y);
         let left = x.hypot(y);
         control.progress((1.0 - left / whole).clamp(0.0, 1.0), &format!("{left:.2} m left"));
@@ -74,13 +74,13 @@ pub async fn travel(unit: &Unit, to: &Spot, control: &Control) -> Result<ActionO
         step(ahead).await?;
     }
     for _ in 0..LEGS {
-        let aside = half_circle(to.heading - here_in_frame_of(unit, to)?.heading);
+        let aside = half_circle(to.heading - unit.here_in_frame_of(to)?.heading);
         if aside.abs() <= FACES {
             break;
         }
         turn(aside).await?;
     }
-    let at = here_in_frame_of(unit, to)?;
+    let at = unit.here_in_frame_of(to)?;
     Ok(ActionOutput::new("the base is there").with("position", at.shown()))
 }
 

@@ -5,8 +5,7 @@
 use std::time::Duration;
 
 use crate::adapter::ActionError;
-use crate::spot::Spot;
-use crate::unit::Unit;
+use crate::spot::{Fix, Spot};
 
 /// A position that was measured longer ago is not where the base is.
 const OLDEST: Duration = Duration::from_secs(2);
@@ -17,13 +16,9 @@ pub const FARTHEST: f64 = 30.0;
 ///
 /// # Errors
 /// It does not know, or knew it too long ago.
-pub fn here(unit: &Unit) -> Result<Spot, ActionError> {
-    let refused =
-        |why: String| ActionError::Refused(format!("{} does not know where it is: {why}", unit.name));
-    let fix = unit
-        .adapter
-        .fix()
-        .ok_or_else(|| refused("it has not measured its position yet".to_owned()))?;
+pub fn here(robot: &str, fix: Option<Fix>) -> Result<Spot, ActionError> {
+    let refused = |why: String| ActionError::Refused(format!("{robot} does not know where it is: {why}"));
+    let fix = fix.ok_or_else(|| refused("it has not measured its position yet".to_owned()))?;
     if fix.age > OLDEST {
         return Err(refused(format!(
             "its last position is {:.1} s old, expected at most {} s",
@@ -38,15 +33,15 @@ pub fn here(unit: &Unit) -> Result<Spot, ActionError> {
 ///
 /// # Errors
 /// As [`here`], or its frame is another one.
-pub fn here_in_frame_of(unit: &Unit, spot: &Spot) -> Result<Spot, ActionError> {
-    let at = here(unit)?;
+pub fn here_in_frame_of(robot: &str, fix: Option<Fix>, spot: &Spot) -> Result<Spot, ActionError> {
+    let at = here(robot, fix)?;
     if at.frame == spot.frame {
         return Ok(at);
     }
     Err(ActionError::Refused(format!(
         "the place was remembered in the frame {}, and {} is in the frame {} now: dead reckoning begins anew with each start, and \
          a map can be another one; drive there and remember it again",
-        spot.frame, unit.name, at.frame
+        spot.frame, robot, at.frame
     )))
 }
 

@@ -12,7 +12,6 @@ pub use self::remarks::Remarks;
 use crate::action::{Action, LiftTarget, Motion, Velocity};
 use crate::adapter::{ActionError, Sighting};
 use crate::model::{Intensity, Kind, Rounds};
-use crate::position::{here, here_in_frame_of};
 use crate::spot::Spot;
 use crate::step::{Heading, LiftStep, Stage, Step, Where};
 use crate::subsystem::Subsystem;
@@ -139,13 +138,13 @@ fn numbers(
             rotation(unit, -bearing, *speed)
         }
         Step::NavigateTo(to) => {
-            let from = here(unit).ok();
+            let from = unit.here().ok();
             let seconds = from.map_or(0.0, |from| way_seconds(unit, &from, to));
             (Motion::GoTo(to.clone()), seconds)
         }
         Step::GoToPlace { place } => {
             let to = spot(unit, place)?;
-            let from = here_in_frame_of(unit, &to)?;
+            let from = unit.here_in_frame_of(&to)?;
             let seconds = way_seconds(unit, &from, &to);
             (Motion::GoTo(to), seconds)
         }

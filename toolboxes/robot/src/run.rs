@@ -16,7 +16,6 @@ use crate::eyes;
 use crate::geometry::End;
 use crate::journey;
 use crate::places::{HandPoint, Remembered};
-use crate::position;
 use crate::reach;
 use crate::recognition;
 use crate::resolve::{self, SPEAKER, resolve, sought};
@@ -257,7 +256,7 @@ async fn remember_place(
         // A base that was halted or pushed measures where it is when it makes sure that it stands.
         let stands = resolve(unit, Subsystem::Base, &Step::Stop {}, None).map_err(tool_error)?;
         unit.execute(&stands.action, &control).await.map_err(tool_error)?;
-        Remembered::of_base(place, position::here(unit).map_err(tool_error)?)
+        Remembered::of_base(place, unit.here().map_err(tool_error)?)
     };
     let output = ActionOutput::new(format!("remembered {place}")).with("position", found.shown());
     let before = unit.change_places(move |places| places.remember(found)).await;
@@ -270,7 +269,7 @@ async fn remember_place(
 }
 
 fn listed(unit: &Unit) -> Result<ActionOutput, ToolError> {
-    let here = position::here(unit).ok();
+    let here = unit.here().ok();
     let places = unit.places();
     let shown = places.all().map_err(refused)?.map(|place| {
         let mut shown = place.shown();

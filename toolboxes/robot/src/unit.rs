@@ -176,6 +176,22 @@ impl Unit {
         self.adapter.execute(action, control).await
     }
 
+    /// Where the base is.
+    ///
+    /// # Errors
+    /// It does not know, or knew it too long ago.
+    pub fn here(&self) -> Result<Spot, ActionError> {
+        position::here(&self.name, self.adapter.fix())
+    }
+
+    /// Where the base is, in the frame of a spot.
+    ///
+    /// # Errors
+    /// As [`here`](Self::here), or its frame is another one.
+    pub fn here_in_frame_of(&self, spot: &Spot) -> Result<Spot, ActionError> {
+        position::here_in_frame_of(&self.name, self.adapter.fix(), spot)
+    }
+
     /// Checks that the base stays within its radius around where it was at first. One that has a radius and is not told where it is does not
     /// move.
     async fn check_radius(&self, action: &Action, control: &Control) -> Result<(), ActionError> {
@@ -187,9 +203,9 @@ impl Unit {
         let now = match (is_bounded, &action.motion) {
             // A robot that is just found has not told it yet.
             (true, Some(Motion::Drive { .. } | Motion::GoTo(_))) => {
-                until(control, POSITION_COMES, || position::here(self)).await??
+                until(control, POSITION_COMES, || self.here()).await??
             }
-            _ => match position::here(self) {
+            _ => match self.here() {
                 Ok(now) => now,
                 Err(_) => return Ok(()),
             },

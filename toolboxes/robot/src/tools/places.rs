@@ -8,7 +8,6 @@ use super::listing::{Listing, Planned, reaching};
 use crate::capability::Capabilities;
 use crate::error::tool_error;
 use crate::graph::{Graph, aside, on};
-use crate::position;
 use crate::resolve::way_seconds;
 use crate::step::Step;
 use crate::subsystem::Subsystem;
@@ -95,7 +94,7 @@ fn go_to_place(unit: &Unit, args: GoToPlace) -> Planned<'_> {
     let way = found
         .map_err(|why| ToolError::new("ValueError", why))
         .and_then(|to| {
-            let from = position::here_in_frame_of(unit, &to).map_err(tool_error)?;
+            let from = unit.here_in_frame_of(&to).map_err(tool_error)?;
             Ok(way_seconds(unit, &from, &to))
         });
     let seconds = *way.as_ref().unwrap_or(&UNKNOWN);

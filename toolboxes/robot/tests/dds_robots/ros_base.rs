@@ -225,8 +225,8 @@ fn a_base_that_is_told_rarely_neither_runs_into_things_nor_says_that_it_stood() 
     assert!(ended.contains("in its way"), "{ended}");
     let lines = scene.base.lines();
     let stood = lines.iter().rev().find_map(|line| {
-        let told: Value = serde_json::from_str(line).ok()?;
-        (told["twist"] == 0.0).then(|| told["x"].as_f64()).flatten()
+        let frame: Value = serde_json::from_str(line).ok()?;
+        (frame["twist"] == 0.0).then(|| frame["x"].as_f64()).flatten()
     });
     let free = 1.0 - stood.unwrap();
     assert!(
@@ -249,8 +249,11 @@ fn a_base_with_a_radius_does_not_drive_before_it_knows_where_it_is() {
     );
     let ended = format!("{ended:?}");
     assert!(ended.contains("does not know where it is"), "{ended}");
-    let told = scene.velocities();
-    assert!(told.iter().all(|(_, speed)| *speed == 0.0), "{told:?}");
+    let velocities = scene.velocities();
+    assert!(
+        velocities.iter().all(|(_, speed)| *speed == 0.0),
+        "{velocities:?}"
+    );
 }
 
 #[test]

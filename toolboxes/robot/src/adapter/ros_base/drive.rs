@@ -161,10 +161,10 @@ impl RosBase {
         };
         let start = Instant::now();
         // The part of the velocity that it was told last.
-        let mut told = 0.0;
+        let mut share = 0.0;
         loop {
             if let Some(scan) = &self.config.scan
-                && let Some(what) = in_the_way(link, scan, &velocity, straight * told)
+                && let Some(what) = in_the_way(link, scan, &velocity, straight * share)
             {
                 return Err(self.trouble(what));
             }
@@ -180,7 +180,7 @@ impl RosBase {
                         shown(way, turns)
                     )));
                 }
-                gone = Some((way, full * told * trip.told_at().elapsed().as_secs_f64()));
+                gone = Some((way, full * share * trip.told_at().elapsed().as_secs_f64()));
             }
             let mut speed = full;
             let mut done = passed.as_secs_f64() / duration.as_secs_f64().max(1e-3);
@@ -206,8 +206,8 @@ impl RosBase {
                     None => Ok(()),
                 };
             }
-            told = speed / full;
-            self.remote.tell(link, &times(&velocity, told), control).await?;
+            share = speed / full;
+            self.remote.tell(link, &times(&velocity, share), control).await?;
             control.progress(done.clamp(0.0, 1.0), "driving");
             control
                 .sleep(BaseLink::AGAIN.min(limit.saturating_sub(passed)))

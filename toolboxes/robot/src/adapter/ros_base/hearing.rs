@@ -124,7 +124,7 @@ pub(super) struct HeardTopic {
 }
 
 /// The topics of a robot that are heard.
-pub(super) fn heard(config: &RosBaseConfig) -> Vec<HeardTopic> {
+pub(super) fn heard_topics(config: &RosBaseConfig) -> Vec<HeardTopic> {
     let topic = |name: Option<&str>, messages: usize, keep: Keep| {
         name.map(|name| HeardTopic {
             name: name.to_owned(),

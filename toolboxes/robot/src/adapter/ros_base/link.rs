@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::channels::RosBaseConfig;
 use super::goals::{GOAL_ENDS, Goals};
-use super::hearing::{PATIENCE, Readings, hear, heard};
+use super::hearing::{PATIENCE, Readings, hear, heard_topics};
 use super::lacks::{Lacks, compare};
 use crate::action::Velocity;
 use crate::adapter::remote::{Link, node_name};
@@ -93,7 +93,7 @@ impl BaseLink {
             let (graph, config, lacks) = (Arc::clone(&graph), config.clone(), Arc::clone(&lacks));
             async move { compare(graph.as_ref(), &config, &lacks).await }
         });
-        for topic in heard(config) {
+        for topic in heard_topics(config) {
             let (graph, readings, lacks) = (Arc::clone(&graph), Arc::clone(&readings), Arc::clone(&lacks));
             runtime.spawn(async move { hear(graph.as_ref(), &topic, &readings, &lacks).await });
         }
