@@ -307,7 +307,7 @@ fn a_wrong_file_says_what_is_wrong() {
             vec!["expected 0 to 4095 and min below max"],
         ),
         (
-            change("[stop]", "[channels.base]\nwheel_radius = 0\n[stop]"),
+            change("wheel_radius = 0.05", "wheel_radius = 0"),
             vec!["channels.base.wheel_radius: 0 is out of range"],
         ),
         (
