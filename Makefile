@@ -25,6 +25,7 @@ check:  ## what a change has to pass before it is committed
 	for lock in $(wildcard */Cargo.lock toolboxes/*/Cargo.lock); do \
 		cargo metadata --locked --format-version 1 --manifest-path $${lock%.lock}.toml >/dev/null || exit 1; done
 	members=$$(scripts/members.sh) && cargo clippy $$members --locked --all-targets -- -D warnings
+	members=$$(scripts/members.sh) && RUSTDOCFLAGS="-D warnings" cargo doc $$members --locked --no-deps --quiet
 	scripts/check-fuzz.sh
 	scripts/registry.sh
 	if command -v cargo-deny >/dev/null; then cargo deny --workspace --log-level error check licenses; else scripts/skip.sh cargo-deny "it is not installed"; fi

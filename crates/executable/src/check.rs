@@ -1,7 +1,7 @@
 //! Whether a file may be loaded, because loading executes its code.
 //!
 //! Answers one question: could a user other than root and the service's user have written or replaced this file? Never
-//! opens or reads the file. Read [`file`] first.
+//! opens or reads the file. Read [`file()`] first.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -93,7 +93,7 @@ pub fn file(path: &Path) -> Result<PathBuf, CheckError> {
 /// If the path does not exist, checks the nearest folder above it.
 ///
 /// # Errors
-/// See [`file`].
+/// See [`file()`].
 pub fn imported(path: &Path) -> Result<(), CheckError> {
     let there = path.ancestors().find(|path| fs::symlink_metadata(path).is_ok());
     let path = there.unwrap_or(Path::new("/"));
