@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::action::{Action, Motion};
 use crate::adapter::refused::Refused;
-
 use crate::adapter::{ActionError, ActionOutput, Adapter, Control, until};
 use crate::capability::Capabilities;
 use crate::limits;

@@ -104,14 +104,14 @@ impl RosBase {
                 break;
             }
             if stands.elapsed() >= RESTS {
-                return Err(self.trouble(match is_told {
-                    false => "it was told to stand, and its odometry has said nothing for a second since: look whether it stands".to_owned(),
+                let says = match is_told {
+                    false => "has said nothing for a second since: look whether it stands".to_owned(),
                     true => format!(
-                    "it was told to stand, and its odometry says a second later that it still moves; stop it by its own button \
-                     and look what else publishes {}",
-                    self.config.velocity.topic
+                        "says a second later that it still moves; stop it by its own button and look what else publishes {}",
+                        self.config.velocity.topic
                     ),
-                }));
+                };
+                return Err(self.trouble(format!("it was told to stand, and its odometry {says}")));
             }
             control.sleep(BaseLink::AGAIN).await?;
         }
@@ -152,7 +152,7 @@ impl RosBase {
     ) -> Result<(), ActionError> {
         let (turns, straight) = (velocity.turn != 0.0, velocity.x.hypot(velocity.y));
         let of = |pair: (f64, f64)| if turns { pair.1 } else { pair.0 };
-        let full = velocity.x.hypot(velocity.y).max(velocity.turn.abs()).max(1e-6);
+        let full = straight.max(velocity.turn.abs()).max(1e-6);
         let measured = way.filter(|_| trip.is_some());
         let limit = match measured {
             // A base that slips, or brakes longer, may take longer; the plan allows it half as much again and 3 s.
