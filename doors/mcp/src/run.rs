@@ -6,7 +6,7 @@ use std::sync::Arc;
 use client::Received;
 use client::payload::{CallOptions, ContentMode, RunRequest, RunResponse, RunStep};
 use config::McpDoor;
-use door::{Answer, ListedTool, Listing, StopTool, stop};
+use door::{Answer, ListedTool, Listing, StopTool};
 use ovos_toolbox_wire::{Effect, FailureKind, Object};
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
@@ -21,47 +21,49 @@ use crate::run_tool::{self, NAME};
 use crate::shared::Door;
 
 /// Makes a run. The policy decides on each step as on a call of its tool. If a person has to confirm a step, the user is not asked
-/// here: the result says that the tool has to be called by itself.
+/// here: the result says that the tool has to be called by itself. A run that names a stop is that stop, whatever else is in it.
 ///
 /// # Cancel safety
 /// Dropping it asks the service to end the run.
 pub(crate) async fn run(door: &Door, mut arguments: Object, asked: &CallRequest) -> CallToolResult {
+    let steps = arguments.shift_remove("steps").unwrap_or_default();
+    // A stop does not wait for a newer list.
+    let mut listing = door.link.listing();
+    let mut stops = stops_among(&listing, &door.config, &steps);
+    if stops.is_empty() {
+        listing = door.link.refreshed().await;
+        stops = stops_among(&listing, &door.config, &steps);
+    }
+    if !stops.is_empty() {
+        return stop_instead(door, &listing, &stops, &steps, asked).await;
+    }
+    let checked = serde_json::from_value::<Vec<RunStep>>(steps)
+        .map_err(|error| error.to_string())
+        .and_then(|steps| Ok((of_list(&listing, &steps)?, steps)));
+    match checked {
+        Ok(((sent, effect), steps)) => make(door, effect, sent, &steps, asked).await,
+        Err(why) => invalid(&why),
+    }
+}
+
+/// Sends a run to the service and returns what became of it. `shown` are its steps as the client named them.
+async fn make(
+    door: &Door,
+    effect: Effect,
+    sent: Vec<RunStep>,
+    shown: &[RunStep],
+    asked: &CallRequest,
+) -> CallToolResult {
     let tool = ListedTool {
         exported: NAME.to_owned(),
         toolbox_id: String::new(),
         name: NAME.to_owned(),
-        effect: Effect::Write,
+        effect,
         category: None,
         description: String::new(),
         arguments: Arc::new(run_tool::arguments()),
         output: None,
         agent_end: Vec::new(),
-    };
-    let steps = arguments.shift_remove("steps").unwrap_or_default();
-    // The current list is used, because a stop does not wait for a newer one.
-    let (own, stops) = stops_among(&door.link.listing(), &door.config, &steps);
-    let is_stop = own.is_some() || !stops.is_empty();
-    let listing = if is_stop {
-        door.link.listing()
-    } else {
-        door.link.refreshed().await
-    };
-    let (own, stops) = stops_among(&listing, &door.config, &steps);
-    if let Some(tool) = own {
-        return answer::result(stop(tool, &door.link).await);
-    }
-    let checked = serde_json::from_value::<Vec<RunStep>>(steps)
-        .map_err(|error| error.to_string())
-        .and_then(|steps| Ok((of_list(&listing, &steps)?, steps)));
-    let ((sent, moves), steps) = match checked {
-        Ok(checked) => checked,
-        // If the run names stops, they are carried out, even if other steps are wrong.
-        Err(_) if !stops.is_empty() => ((stops.clone(), false), stops),
-        Err(why) => return invalid(&why),
-    };
-    let tool = ListedTool {
-        effect: if moves { Effect::Motion } else { tool.effect },
-        ..tool
     };
     let (context, call_id) = (&asked.context, asked.call.call_id());
     let token = context.meta.get_progress_token();
@@ -69,7 +71,7 @@ pub(crate) async fn run(door: &Door, mut arguments: Object, asked: &CallRequest)
         steps: sent,
         options: CallOptions {
             call_id: Some(call_id.to_owned()),
-            progress: token.is_some() || tool.effect == Effect::Motion,
+            progress: token.is_some() || effect == Effect::Motion,
             detail: true,
             content: Some(ContentMode::Path),
             ..CallOptions::default()
@@ -85,7 +87,7 @@ pub(crate) async fn run(door: &Door, mut arguments: Object, asked: &CallRequest)
         door.config.result_bytes,
         &tool,
         Forms::of(context, false),
-        answer_of_run(&tool, &steps, &answer),
+        answer_of_run(&tool, shown, &answer),
     );
     let reports = answer.data.get("steps").and_then(Value::as_array);
     for report in reports.into_iter().flatten().filter_map(Value::as_object) {
@@ -96,29 +98,122 @@ pub(crate) async fn run(door: &Door, mut arguments: Object, asked: &CallRequest)
     result
 }
 
-/// Returns the stops among the steps: one of the door's stops, and the stops of toolboxes as steps.
-fn stops_among(listing: &Listing, config: &McpDoor, steps: &Value) -> (Option<StopTool>, Vec<RunStep>) {
-    let (mut own, mut stops) = (None, Vec::new());
-    let names = steps.as_array().into_iter().flatten();
-    for name in names.filter_map(|step| step.get("name")?.as_str()) {
-        match listing::owner(listing, config, name) {
-            Some(Owner::Door(StopTool::EmergencyStop)) => own = Some(StopTool::EmergencyStop),
-            Some(Owner::Door(tool)) => own = own.or(Some(tool)),
-            Some(Owner::Toolbox(tool)) if tool.effect == Effect::Stop => stops.push(RunStep {
-                id: format!("stop-{}", stops.len() + 1),
-                name: tool.name.clone(),
-                toolbox_id: Some(tool.toolbox_id.clone()),
-                ..RunStep::default()
-            }),
-            _ => {}
-        }
-    }
-    (own, stops)
+/// The stops among the steps of a run.
+struct Stops {
+    /// One of the door's own; the wider one if both are there.
+    door: Option<StopTool>,
+    /// Whether there are stops of toolboxes.
+    toolboxes: bool,
+    /// Whether there are other steps.
+    others: bool,
 }
 
-/// Returns the steps with the names that the service knows, and whether any of them moves something.
-fn of_list(listing: &Listing, steps: &[RunStep]) -> Result<(Vec<RunStep>, bool), String> {
-    let mut moves = false;
+impl Stops {
+    fn is_empty(&self) -> bool {
+        self.door.is_none() && !self.toolboxes
+    }
+}
+
+fn stops_among(listing: &Listing, config: &McpDoor, steps: &Value) -> Stops {
+    let mut stops = Stops {
+        door: None,
+        toolboxes: false,
+        others: false,
+    };
+    for step in steps.as_array().into_iter().flatten() {
+        let name = step.get("name").and_then(Value::as_str);
+        match name.and_then(|name| listing::owner(listing, config, name)) {
+            Some(Owner::Door(StopTool::EmergencyStop)) => stops.door = Some(StopTool::EmergencyStop),
+            Some(Owner::Door(tool)) => stops.door = stops.door.or(Some(tool)),
+            Some(Owner::Toolbox(tool)) if tool.effect == Effect::Stop => stops.toolboxes = true,
+            _ => stops.others = true,
+        }
+    }
+    stops
+}
+
+/// Carries out the stops of a run, and nothing else of it.
+async fn stop_instead(
+    door: &Door,
+    listing: &Listing,
+    stops: &Stops,
+    steps: &Value,
+    asked: &CallRequest,
+) -> CallToolResult {
+    // Each is sent before the first await.
+    let own = stops.door.map(|tool| door.link.begin_stop(tool));
+    // An emergency stop of the door includes those of the toolboxes.
+    let of_toolboxes = stops.toolboxes && stops.door != Some(StopTool::EmergencyStop);
+    if of_toolboxes {
+        let mut shown = named_steps(steps);
+        shown.retain(|step| {
+            !matches!(
+                listing::owner(listing, &door.config, &step.name),
+                Some(Owner::Door(_))
+            )
+        });
+        // The service, too, carries out nothing but the stops of such a run. It is not given the names that this client cannot call.
+        let sent = shown.iter().map(|step| match listing.tool(&step.name) {
+            Some(tool) => of_service(step, tool),
+            None => RunStep {
+                id: step.id.clone(),
+                ..RunStep::default()
+            },
+        });
+        let made = make(door, Effect::Stop, sent.collect(), &shown, asked).await;
+        return match own {
+            Some(own) => joined(answer::result(own.await), made),
+            None => made,
+        };
+    }
+    let Some(own) = own else {
+        return invalid("no step is a stop");
+    };
+    let mut result = answer::result(own.await);
+    if stops.others {
+        result.is_error = Some(true);
+        let why = "Only the stop was carried out, and no other step of the run: call those that are still wanted by themselves.";
+        answer::remark(&mut result, why.to_owned());
+    }
+    result
+}
+
+/// The ids and names of steps, as far as they have any.
+fn named_steps(steps: &Value) -> Vec<RunStep> {
+    let text = |step: &Value, key: &str| {
+        step.get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let steps = steps.as_array().into_iter().flatten();
+    steps
+        .map(|step| RunStep {
+            id: text(step, "id"),
+            name: text(step, "name"),
+            ..RunStep::default()
+        })
+        .collect()
+}
+
+/// The result of the door's own stop, and that of the stops of toolboxes.
+fn joined(own: CallToolResult, of_toolboxes: CallToolResult) -> CallToolResult {
+    let failed = [&own, &of_toolboxes]
+        .iter()
+        .any(|result| result.is_error == Some(true));
+    let mut joined = of_toolboxes;
+    joined.content.splice(0..0, own.content);
+    let data = joined.structured_content.as_mut().and_then(Value::as_object_mut);
+    if let Some((data, own)) = data.zip(own.structured_content) {
+        data.insert("stop_moving".to_owned(), own);
+    }
+    joined.is_error = Some(failed);
+    joined
+}
+
+/// Returns the steps with the names that the service knows, and what they are together: motion if one moves something.
+fn of_list(listing: &Listing, steps: &[RunStep]) -> Result<(Vec<RunStep>, Effect), String> {
+    let mut effect = Effect::Write;
     let mut sent = Vec::with_capacity(steps.len());
     for step in steps {
         let Some(tool) = listing.tool(&step.name) else {
@@ -128,14 +223,21 @@ fn of_list(listing: &Listing, steps: &[RunStep]) -> Result<(Vec<RunStep>, bool),
             ));
         };
         // A `safe` step moves something, too. The service ends a run that may move something if its door is silent.
-        moves |= matches!(tool.effect, Effect::Motion | Effect::Safe);
-        sent.push(RunStep {
-            name: tool.name.clone(),
-            toolbox_id: Some(tool.toolbox_id.clone()),
-            ..step.clone()
-        });
+        if matches!(tool.effect, Effect::Motion | Effect::Safe) {
+            effect = Effect::Motion;
+        }
+        sent.push(of_service(step, tool));
     }
-    Ok((sent, moves))
+    Ok((sent, effect))
+}
+
+/// A step as the service knows it.
+fn of_service(step: &RunStep, tool: &ListedTool) -> RunStep {
+    RunStep {
+        name: tool.name.clone(),
+        toolbox_id: Some(tool.toolbox_id.clone()),
+        ..step.clone()
+    }
 }
 
 fn invalid(why: &str) -> CallToolResult {
@@ -154,7 +256,10 @@ fn answer_of_run(tool: &ListedTool, steps: &[RunStep], answer: &Received<RunResp
     let (Ok(run), false) = (answer.read(), answer.data.get("steps").is_none()) else {
         return match answer.accepted() {
             Err(error) => Answer::refused(tool, &error),
-            Ok(()) => Answer::failure("the answer of the service cannot be read", json!({"ok": false})),
+            Ok(()) => Answer::failure(
+                "the service's answer cannot be read: check what was carried out before you call it again",
+                json!({"ok": false}),
+            ),
         };
     };
     let names: BTreeMap<&str, &str> = steps

@@ -12,7 +12,8 @@ const DESCRIPTION: &str = "Run several of these tools as one call; later steps c
     ones. A \
     step begins when the steps that it takes values from, and those in `after`, have completed; steps that are ready begin \
 together. After a step that fails, is stopped or has to be confirmed no further one begins. The result says what became of each \
-step. It does what its steps do, which may move a machine. A stop cannot be a step: call it by itself, at once.";
+step. It does what its steps do, which may move a machine. Do not put a stop into a run: call it by itself, at once. A run that \
+has one carries out the stop alone.";
 
 /// The definition for clients, without annotations.
 pub(crate) fn definition() -> Tool {

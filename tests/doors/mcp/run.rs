@@ -13,12 +13,11 @@ fn call_run_steps(client: &mut StdioClient, steps: Value) -> (bool, String, Valu
         json!({"name": "run_steps", "arguments": {"steps": steps}}),
     );
     let result = &called["result"];
-    let text = result["content"][0]["text"]
-        .as_str()
-        .unwrap_or_else(|| panic!("{called}"));
+    let blocks = result["content"].as_array().unwrap_or_else(|| panic!("{called}"));
+    let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
     (
         result["isError"] == true,
-        text.to_owned(),
+        texts.join("\n"),
         result["structuredContent"].clone(),
     )
 }
@@ -79,6 +78,42 @@ fn it_calls_tools_of_the_list_and_shows_what_became_of_each() {
         json!([{"id": "a", "name": "stop", "after": ["nowhere"]}, 7]),
     );
     assert_eq!(run["steps"][0]["status"], "completed", "{run}");
+    let (failed, text, run) = call_run_steps(
+        &mut client,
+        json!([{"id": "a", "name": "stop_moving"}, {"id": "b", "name": "stop"}]),
+    );
+    assert!(!failed && text.contains("Nothing was running here"), "{text}");
+    assert_eq!(
+        (&run["steps"][0]["id"], &run["steps"][0]["status"]),
+        (&json!("b"), &json!("completed")),
+        "{run}"
+    );
+    // Of what is beside a stop nothing is done, and that is said.
+    for beside in [
+        json!({"id": "b", "name": "wav"}),
+        json!({"id": "b", "name": "ping"}),
+    ] {
+        let (failed, text, run) =
+            call_run_steps(&mut client, json!([{"id": "a", "name": "stop"}, beside.clone()]));
+        assert!(failed && text.contains("only the stop was carried out"), "{text}");
+        let found = run["steps"].as_array().unwrap().iter();
+        let found: Vec<_> = found
+            .map(|step| (&step["id"], &step["name"], &step["status"]))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (&json!("a"), &json!("stop"), &json!("completed")),
+                (&json!("b"), &beside["name"], &json!("not_started"))
+            ]
+        );
+        let (failed, text, _) =
+            call_run_steps(&mut client, json!([{"id": "a", "name": "stop_moving"}, beside]));
+        let has_all = ["Nothing was running here", "no other step of the run"]
+            .iter()
+            .all(|part| text.contains(part));
+        assert!(failed && has_all, "{text}");
+    }
     let (failed, text, _) = call_run_steps(&mut client, json!([{"id": "a", "name": "assemble"}]));
     assert!(failed && text.contains("EmergencyStop: step 'a': "), "{text}");
     let (failed, text, _) = call_run_steps(
