@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cli::PidFile;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
@@ -170,4 +170,65 @@ async fn without_an_answer_from_the_bus_the_service_on_this_machine_gets_a_signa
     );
     let again = timeout(Duration::ZERO, received.recv()).await;
     assert!(again.is_err(), "there is nothing to signal any more");
+}
+
+/// Whether a stop is lifted, or what waits, is said only where the service has said it, and nothing is asked twice.
+#[tokio::test]
+async fn an_answer_of_the_control_socket_that_says_nothing_is_no_success() {
+    let bus = Bus::start(Box::new(|_, _| Vec::new())).await;
+    let home = tempfile::tempdir().unwrap();
+    let _service = PidFile::claim(&home.path().join("state/ovos-tools"), &bus.url).unwrap();
+    std::fs::create_dir_all(home.path().join("run/ovos-tools")).unwrap();
+    let socket = UnixListener::bind(home.path().join("run/ovos-tools/control.sock")).unwrap();
+    let resume: &[&str] = &["resume", "robot", "s-1"];
+    let approve: &[&str] = &["approve"];
+    let lifted = r#"{"toolboxes": [{"toolbox_id": "robot", "ok": true}]}"#;
+    let large = r#"{"waiting": [{"id": "3fa20c", "text": "wave", "plan": null}]}"#;
+    let strange = r#"{"waiting": [{"id": "3fa20c", "text": "wave", "plan": [{"what": "moves"}]}]}"#;
+    for (arguments, answer, code, part) in [
+        (resume, Some(lifted), 0, "resumed"),
+        (
+            resume,
+            Some(r#"{"error": "PermissionError: no"}"#),
+            1,
+            "PermissionError: no",
+        ),
+        (resume, Some("{}"), 4, "did not say whether the stop is lifted"),
+        (resume, Some("what?"), 4, "did not say whether the stop is lifted"),
+        (resume, None, 4, "did not say whether the stop is lifted"),
+        (approve, Some(r#"{"waiting": []}"#), 0, "no calls are waiting"),
+        (approve, Some("{}"), 4, "names no calls"),
+        (
+            approve,
+            Some(r#"{"waiting": 7}"#),
+            4,
+            "no answer that can be read",
+        ),
+        (approve, None, 4, "no answer that can be read"),
+        (approve, Some(large), 0, "too large to be kept"),
+        (approve, Some(strange), 0, r#"[{"what":"moves"}]"#),
+    ] {
+        let arguments = [arguments, &["--bus", &bus.url, "--timeout", "0.3"]].concat();
+        let child = command(home.path(), &arguments).spawn().unwrap();
+        let (mut connection, _) = timeout(DEADLINE, socket.accept()).await.unwrap().unwrap();
+        if let Some(answer) = answer {
+            connection
+                .write_all(format!("{answer}\n").as_bytes())
+                .await
+                .unwrap();
+        }
+        let ran = finish(child).await;
+        assert_eq!(ran.code, code, "{arguments:?} {answer:?}: {ran:?}");
+        assert!(
+            format!("{}{}", ran.out, ran.err).contains(part),
+            "{answer:?}: {ran:?}"
+        );
+    }
+    // Another bus than that of the service: another machine is meant.
+    let elsewhere = Bus::start(Box::new(|_, _| Vec::new())).await;
+    let arguments = [resume, &["--bus", &elsewhere.url, "--timeout", "0.3"]].concat();
+    let ran = finish(command(home.path(), &arguments).spawn().unwrap()).await;
+    assert_eq!(ran.code, 4, "{ran:?}");
+    let asked = |bus: &Bus| bus.requests("ovos.tools.resume").len();
+    assert_eq!((asked(&bus), asked(&elsewhere)), (0, 1));
 }

@@ -4,9 +4,9 @@ use clap::Args;
 use serde_json::Value;
 
 use super::context::Context;
-use super::control;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, plain};
+use client::control::{self, ControlError};
 use client::payload::{ControlRequest, PlannedActionEntry, WaitingCall};
 
 /// Arguments of `approve`.
@@ -20,7 +20,7 @@ Calls wait where service.policy or a built-in rule says `confirm` (see `ovos-too
 exactly the call that is shown, and lifts an earlier denial of it. It goes through the control socket of the service on this \
 machine, not over the bus.")]
 pub struct Approve {
-    /// The call, as it is shown without an id
+    /// Id of the call, as `ovos-tools approve` alone lists it
     id: Option<String>,
 }
 
@@ -33,72 +33,97 @@ Examples:
 The same call stays denied for ten minutes; after three denials in a row, so does every call of the tool. `ovos-tools approve` \
 with the id of a denied call lifts that.")]
 pub struct Deny {
-    /// The call, as `ovos-tools approve` shows it
+    /// Id of the call, as `ovos-tools approve` lists it
     id: String,
 }
 
-pub(super) fn approve(arguments: &Approve, context: &mut Context<'_, '_>) -> Result<(), CliError> {
-    match &arguments.id {
-        Some(id) => send_and_print(&ControlRequest::Approve { id: id.clone() }, "approved", context),
-        None => send_and_print(&ControlRequest::Waiting {}, "waits", context),
-    }
+pub(super) async fn approve(arguments: &Approve, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let (request, done) = match &arguments.id {
+        Some(id) => (ControlRequest::Approve { id: id.clone() }, Some("approved")),
+        None => (ControlRequest::Waiting {}, None),
+    };
+    send_and_print(&request, done, context).await
 }
 
-pub(super) fn deny(arguments: &Deny, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+pub(super) async fn deny(arguments: &Deny, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let id = arguments.id.clone();
-    send_and_print(&ControlRequest::Deny { id }, "denied", context)
+    send_and_print(&ControlRequest::Deny { id }, Some("denied"), context).await
 }
 
-fn send_and_print(
+/// `done` is what became of the call that the request names; `None` where it asks for all.
+async fn send_and_print(
     request: &ControlRequest,
-    done: &str,
+    done: Option<&str>,
     context: &mut Context<'_, '_>,
 ) -> Result<(), CliError> {
-    let (answer, data) = control::send(request, context)?;
-    let calls = data.waiting.unwrap_or_default();
-    context.output.result(&answer, |paint| match &data.error {
-        Some(_) => String::new(),
-        None => render(&calls, done, paint),
+    let path = context.config()?.control_socket();
+    let asked = control::ask(&path, request, context.wait()).await;
+    let (answer, data) = asked.map_err(|error| match error {
+        ControlError::NotReached(cause) => CliError::Machine {
+            what: format!(
+                "reach the service on this machine through {} (is `ovos-tools serve` running as this user?)",
+                path.display()
+            ),
+            cause,
+        },
+        ControlError::NoAnswer(cause) => CliError::Unconfirmed(format!(
+            "the service gave no answer that can be read on {}: {cause}; `ovos-tools approve` shows what waits",
+            path.display()
+        )),
     })?;
-    match data.error {
-        Some(error) => Err(CliError::Refused(error)),
-        None => Ok(()),
-    }
+    let result = match (data.error, data.waiting) {
+        (Some(error), _) => Err(CliError::Refused(error)),
+        (None, Some(calls)) => Ok(calls),
+        (None, None) => Err(CliError::Unconfirmed(
+            "the service's answer names no calls; see it with --json".to_owned(),
+        )),
+    };
+    context.output.result(&answer, |paint| match &result {
+        Ok(calls) => render(calls, done, paint),
+        Err(_) => String::new(),
+    })?;
+    result.map(|_| ())
 }
 
-fn render(calls: &[WaitingCall], done: &str, paint: Paint) -> String {
+fn render(calls: &[WaitingCall], done: Option<&str>, paint: Paint) -> String {
     if calls.is_empty() {
         return "no calls are waiting for approval\n".to_owned();
     }
     let mut text = String::new();
     for call in calls {
         let state = match done {
-            "waits" if call.approved => "approved",
-            "waits" if call.refused => "refused",
-            done => done,
+            Some(done) => done,
+            None if call.approved => "approved",
+            None if call.refused => "denied",
+            None => "waits",
         };
         let left = call.expires_ms.div_ceil(1000);
-        let expires = if state == "denied" {
-            String::new()
-        } else {
-            format!(", {left} s left")
+        let expires = match (state, done) {
+            ("denied", Some(_)) => String::new(),
+            ("denied", None) => format!(" for {left} s more"),
+            _ => format!(", {left} s left"),
         };
         text += &format!(
-            "{} {state}{expires}: {} asks for {}\n",
+            "{} {state}{expires}, from {}: {}\n",
             paint.tone(Tone::Strong, &call.id),
             plain(&call.principal),
             plain(&call.text)
         );
-        if done == "waits" && !call.refused {
+        if done.is_none() && !call.refused {
             text += &plan(&call.plan, paint);
         }
     }
     text
 }
 
-/// Returns a line for each action.
+/// Returns a line for each action. Nobody approves what is not shown as if it did nothing.
 fn plan(plan: &Value, paint: Paint) -> String {
-    let waves: Vec<Vec<PlannedActionEntry>> = serde_json::from_value(plan.clone()).unwrap_or_default();
+    if plan.is_null() {
+        return "  its plan is too large to be kept: `ovos-tools plan` shows it\n".to_owned();
+    }
+    let Ok(waves) = serde_json::from_value::<Vec<Vec<PlannedActionEntry>>>(plan.clone()) else {
+        return format!("  {}\n", plain(&plan.to_string()));
+    };
     let rows = (1..).zip(waves).flat_map(|(wave, actions)| {
         actions.into_iter().map(move |action| -> Vec<Cell> {
             vec![

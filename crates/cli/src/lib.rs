@@ -18,7 +18,6 @@ mod call;
 mod cancel;
 mod confirm;
 mod context;
-mod control;
 mod door;
 mod error;
 mod export;
@@ -67,7 +66,7 @@ pub enum Command {
     Plan(plan::Arguments),
     /// Print the tools in the format of a language model
     Export(export::Arguments),
-    /// Load added and changed plugins, drop removed ones
+    /// Load new and changed plugins, unload removed ones
     Reload(reload::Arguments),
     /// Emergency stop, of everything or of some toolboxes
     Stop(stop::Arguments),
@@ -99,8 +98,8 @@ pub async fn run(command: &Command, context: &mut Context<'_, '_>) -> Result<(),
         Command::Reload(arguments) => reload::run(arguments, context).await,
         Command::Stop(arguments) => stop::run(arguments, context).await,
         Command::Resume(arguments) => resume::run(arguments, context).await,
-        Command::Approve(arguments) => approve::approve(arguments, context),
-        Command::Deny(arguments) => approve::deny(arguments, context),
+        Command::Approve(arguments) => approve::approve(arguments, context).await,
+        Command::Deny(arguments) => approve::deny(arguments, context).await,
         Command::Cancel(arguments) => cancel::run(arguments, context).await,
     }
 }

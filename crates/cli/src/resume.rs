@@ -4,20 +4,19 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use serde_json::Value;
 
-use super::context::Context;
-use super::control;
+use super::context::{Context, address};
 use super::error::CliError;
 use super::stop;
-use client::payload::{ControlAnswer, ControlRequest, ResumeRequest, StatusRequest, StoppedToolbox};
+use client::control::{self, ControlError};
+use client::payload::{ControlRequest, ResumeRequest, StatusRequest, StoppedToolbox};
 use client::{Client, topic};
 
 /// Arguments of `resume`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  ovos-tools resume robot      show the id of the stop and lift nothing
+  ovos-tools resume robot      show the id of the stop, without lifting it
   ovos-tools resume robot stop-01a1f987-ec59-757e-bab2-6fe3f014069a
   ovos-tools resume all stop-01a1f987-ec59-757e-bab2-6fe3f014069a
 
@@ -38,18 +37,31 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let wait = context.wait();
     let Some(stop_id) = &arguments.stop_id else {
         let client = context.client().await?;
-        return Err(refuse(&arguments.toolbox, &client, wait).await);
+        return Err(missing_stop_id(&arguments.toolbox, &client, wait).await);
     };
-    // The people of this machine may always lift a stop, and only the control socket knows them. A `--bus` may mean another
-    // machine, whose stops this one does not know.
-    if let Some((answer, data)) = through_the_socket(arguments, stop_id, context) {
-        let toolboxes = data.toolboxes.unwrap_or_default();
-        let lifted = data.error.is_none() && toolboxes.iter().all(|toolbox| toolbox.ok);
-        if lifted || context.options.bus.is_none() {
-            return match data.error {
-                Some(error) => Err(CliError::Refused(error)),
-                None => show_outcome(arguments, &answer, &toolboxes, context),
-            };
+    // The people of this machine may always lift a stop, and only the control socket knows them.
+    let url = address(&*context.config()?).url;
+    if let Some(socket) = stop::control_socket(context, &url) {
+        let request = ControlRequest::Resume {
+            toolbox_id: arguments.toolbox.clone(),
+            stop_id: stop_id.clone(),
+        };
+        match control::ask(&socket, &request, wait).await {
+            Ok((answer, data)) => {
+                return match (data.error, data.toolboxes) {
+                    (Some(error), _) => Err(CliError::Refused(error)),
+                    (None, Some(toolboxes)) => show_outcome(&answer, &toolboxes, context),
+                    (None, None) => Err(unconfirmed("its answer names no toolbox")),
+                };
+            }
+            Err(ControlError::NotReached(cause)) => context.output.remark(&format!(
+                "the service on this machine was not reached through {} ({cause}): asking over the bus",
+                socket.display()
+            )),
+            // Asked once more, it may refuse what it is about to do.
+            Err(ControlError::NoAnswer(cause)) => {
+                return Err(unconfirmed(&format!("it did not answer: {cause}")));
+            }
         }
     }
     let client = context.client().await?;
@@ -60,29 +72,20 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let answer = client.ask(topic::RESUME, &request, wait).await?;
     context.refuse_error(&answer)?;
     let toolboxes = answer.read()?.toolboxes;
-    show_outcome(arguments, &answer.data, &toolboxes, context)
+    show_outcome(&answer.data, &toolboxes, context)
 }
 
-/// Asks the service of this machine; `None` if it does not answer on its control socket. The answer comes twice: as it was sent, for
-/// `--json`, and parsed.
-fn through_the_socket(
-    arguments: &Arguments,
-    stop_id: &str,
-    context: &mut Context<'_, '_>,
-) -> Option<(Value, ControlAnswer)> {
-    let request = ControlRequest::Resume {
-        toolbox_id: arguments.toolbox.clone(),
-        stop_id: stop_id.to_owned(),
-    };
-    control::send(&request, context).ok()
+fn unconfirmed(why: &str) -> CliError {
+    CliError::Unconfirmed(format!(
+        "the service on this machine did not say whether the stop is lifted ({why}): see `ovos-tools status`"
+    ))
 }
 
 /// Shows what became of each toolbox.
 ///
 /// # Errors
-/// There is no such toolbox, or not every one of them resumed.
+/// Not every one of them resumed.
 fn show_outcome(
-    arguments: &Arguments,
     answer: &impl Serialize,
     toolboxes: &[StoppedToolbox],
     context: &mut Context<'_, '_>,
@@ -90,18 +93,12 @@ fn show_outcome(
     context
         .output
         .result(answer, |paint| stop::table(toolboxes, "resumed", paint))?;
-    if toolboxes.is_empty() {
-        return Err(CliError::Refused(format!(
-            "there is no toolbox {:?}; `ovos-tools status` lists them",
-            arguments.toolbox
-        )));
-    }
     stop::verdict(toolboxes, "resumed")
 }
 
 /// The error for a resume without a stop id. It shows the whole command and the reason of the stop, so that a person
 /// reads the reason before the stop is lifted.
-async fn refuse(toolbox: &str, client: &Client, wait: Duration) -> CliError {
+async fn missing_stop_id(toolbox: &str, client: &Client, wait: Duration) -> CliError {
     let status = client.ask(topic::STATUS, &StatusRequest::default(), wait).await;
     let answer = match status.and_then(|answer| answer.read()) {
         Ok(answer) => answer,

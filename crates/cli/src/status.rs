@@ -32,14 +32,14 @@ pub async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<(), Cli
     context
         .output
         .result(&answer.data, |paint| render(&status, paint))?;
-    if let Some(old) = old_program(&status.service) {
-        context.output.remark(&old);
+    if let Some(advice) = restart_advice(&status.service) {
+        context.output.remark(&advice);
     }
     Ok(())
 }
 
-/// Says that the service still runs the program from before an upgrade, if it does.
-fn old_program(service: &ServiceStatus) -> Option<String> {
+/// Advises to restart a service that is of another version than this program, or runs a file that was replaced.
+fn restart_advice(service: &ServiceStatus) -> Option<String> {
     let ours = env!("CARGO_PKG_VERSION");
     // On this machine the kernel says that the file of a running program was replaced. The id of a process of another machine may
     // be that of any program here.
@@ -47,14 +47,18 @@ fn old_program(service: &ServiceStatus) -> Option<String> {
     let file = file.to_string_lossy();
     let replaced = file.ends_with("/ovos-tools (deleted)");
     let what = if service.version != ours {
-        format!("it is {}, and this program is {ours}", plain(&service.version))
+        format!(
+            "the service is version {}, and this program is {ours}: install one version for both, and restart the service",
+            plain(&service.version)
+        )
     } else if replaced {
-        "its file was replaced since it started".to_owned()
+        "the service still runs the old version, whose file was replaced since it started: restart it"
+            .to_owned()
     } else {
         return None;
     };
     Some(format!(
-        "the service still runs the old version: {what}. Restart it: `systemctl --user restart ovos-tools`, or stop it and start it as before"
+        "{what} (`systemctl --user restart ovos-tools`, or stop it and start it as before)"
     ))
 }
 
@@ -202,7 +206,7 @@ fn toolboxes(toolboxes: &[ToolboxStatus], paint: Paint) -> String {
         if !it.unstated_effects.is_empty() {
             let tools: Vec<_> = it.unstated_effects.iter().map(|tool| plain(tool)).collect();
             text += &format!(
-                "{}: nothing states the effects of {}; they count as `write`\n",
+                "{}: it is not stated what {} do, so they count as `write`; state it in the section's `effects`\n",
                 plain(&it.toolbox_id),
                 tools.join(", ")
             );
@@ -231,7 +235,9 @@ fn pythons(pythons: &[PythonStatus], paint: Paint) -> String {
                 plain(version.as_deref().unwrap_or("unknown version")),
                 count(python.toolboxes.len(), "toolbox", "toolboxes")
             ),
-            (None, _) => format!("\n{name}: no interpreter with OPM toolboxes\n"),
+            (None, _) => {
+                format!("\n{name}: no Python with OVOS toolboxes was found (service.programs can name one)\n")
+            }
         };
         for left_out in &python.left_out {
             text += &format!("  not used: {}\n", plain(left_out));
@@ -245,7 +251,7 @@ fn state(toolbox: &ToolboxStatus) -> Cell {
         return Cell::toned(Tone::Bad, format!("{}, stopped", toolbox.state));
     }
     let tone = match toolbox.state.as_str() {
-        "live" | "ready" | "running" | "loaded" => Tone::Good,
+        "ready" => Tone::Good,
         "failed" => Tone::Bad,
         _ => Tone::Warning,
     };
@@ -296,8 +302,8 @@ mod tests {
             ..ServiceStatus::default()
         };
         let ours = env!("CARGO_PKG_VERSION");
-        assert_eq!(old_program(&service(ours, std::process::id())), None);
-        let old = old_program(&service("0.0.1", std::process::id())).unwrap();
+        assert_eq!(restart_advice(&service(ours, std::process::id())), None);
+        let old = restart_advice(&service("0.0.1", std::process::id())).unwrap();
         assert!(
             old.contains("0.0.1") && old.contains("systemctl --user restart"),
             "{old}"
@@ -308,7 +314,7 @@ mod tests {
         std::fs::copy("/bin/sleep", &program).unwrap();
         let mut running = std::process::Command::new(&program).arg("60").spawn().unwrap();
         std::fs::remove_file(&program).unwrap();
-        let replaced = old_program(&service(ours, running.id()));
+        let replaced = restart_advice(&service(ours, running.id()));
         running.kill().unwrap();
         running.wait().unwrap();
         assert!(replaced.unwrap().contains("was replaced"));

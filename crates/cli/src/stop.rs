@@ -10,17 +10,15 @@ use std::time::Duration;
 use clap::Args;
 use futures_util::future::try_join_all;
 use serde_json::json;
-use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 use url::Url;
 
 use super::context::{Context, address, connect};
-use super::control;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone};
 use super::pid_file::RunningService;
-use client::payload::{ControlAnswer, ControlRequest, StopRequest, StopResponse, StoppedToolbox};
-use client::{Address, Received, topic};
+use client::payload::{ControlRequest, StopRequest, StopResponse, StoppedToolbox};
+use client::{Address, Received, control, topic};
 use config::{ProcessEnvironment, Xdg};
 
 /// How long to wait for the bus before the control socket is asked, and for that before the service gets a signal.
@@ -101,26 +99,29 @@ async fn without_bus(
     url: &Url,
     context: &Context<'_, '_>,
 ) -> Option<Vec<StoppedToolbox>> {
-    let config = context.config().ok()?;
-    let elsewhere = |service: RunningService| service.bus != url.as_str();
-    let service = RunningService::find(&config.service.state_dir).ok()??;
-    if context.options.bus.is_some() && elsewhere(service) {
-        return None;
-    }
-    let socket = config.control_socket();
+    let socket = control_socket(context, url)?;
     let mut ids: Vec<Option<String>> = arguments.toolboxes.iter().cloned().map(Some).collect();
     if ids.is_empty() {
         ids.push(None);
     }
-    let answers = spawn_blocking(move || {
+    let answers = async {
         let mut stopped = Vec::new();
         for toolbox_id in ids {
-            let answer = control::exchange(&socket, &ControlRequest::Stop { toolbox_id }, NEXT_AFTER).ok()?;
-            stopped.append(&mut serde_json::from_value::<ControlAnswer>(answer).ok()?.toolboxes?);
+            let request = ControlRequest::Stop { toolbox_id };
+            let (_, answer) = control::ask(&socket, &request, NEXT_AFTER).await.ok()?;
+            stopped.append(&mut answer.toolboxes?);
         }
         Some(stopped)
-    });
-    timeout(NEXT_AFTER, answers).await.ok()?.ok()?
+    };
+    timeout(NEXT_AFTER, answers).await.ok()?
+}
+
+/// The control socket of the service that runs on this machine; `None` if none runs, or if `--bus` names the bus of another one.
+pub(super) fn control_socket(context: &Context<'_, '_>, url: &Url) -> Option<PathBuf> {
+    let config = context.config().ok()?;
+    let service = RunningService::find(&config.service.state_dir).ok()??;
+    let elsewhere = context.options.bus.is_some() && service.bus != url.as_str();
+    (!elsewhere).then(|| config.control_socket())
 }
 
 /// Returns the addresses of the bus and of the state directory, from those parts of the configuration that can be read.

@@ -33,7 +33,10 @@ pub(crate) async fn call(
         match call.next().await? {
             Step::Progress(progress) => {
                 let progress = progress.read()?;
-                say(format!("wave {} of {}", progress.wave, progress.waves));
+                say(match progress.waves {
+                    0 => "it waits".to_owned(),
+                    waves => format!("wave {} of {waves}", progress.wave),
+                });
             }
             Step::Answer(answer) => {
                 say(format!("{}", answer.good()?.result.unwrap_or_default()));

@@ -10,6 +10,7 @@
 mod arguments;
 mod call;
 mod client;
+pub mod control;
 mod error;
 mod events;
 mod pages;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -12,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use client::payload::{
     CallOptions, ContentMode, ControlAnswer, ControlRequest, InvokeRequest, ListRequest, PlanRequest,
 };
-use client::{ClientError, Step, topic};
+use client::{ClientError, Step, control, topic};
 use door::ListedTool;
 use futures_util::stream::{self, Stream};
 use ovos_toolbox_wire::{Effect, Object};
@@ -21,7 +23,6 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::console::Console;
-use crate::control;
 use crate::history::query::{Filter, History};
 use crate::history::store::StoreError;
 use crate::people::Role;
@@ -61,7 +62,7 @@ impl From<StoreError> for Refused {
 
 type Answer = Result<Json<Value>, Refused>;
 
-/// A request of a viewer that only an operator may make.
+/// Refuses a viewer what only an operator may do.
 fn operators_only(role: Role) -> Result<(), Refused> {
     match role {
         Role::Operator => Ok(()),
@@ -76,10 +77,15 @@ fn operators_only(role: Role) -> Result<(), Refused> {
 pub(crate) async fn state(State(console): State<Arc<Console>>, role: Role) -> Json<Value> {
     let waiting = console.control(&ControlRequest::Waiting {}, Duration::from_secs(1));
     let (status, waiting) = tokio::join!(console.door.client.recent_status(AGE), waiting);
+    let (waiting, waiting_error) = match waiting {
+        Ok(answer) => (answer.waiting.unwrap_or_default(), None),
+        Err(Refused(_, why)) => (Vec::new(), Some(why)),
+    };
     Json(json!({
         "role": role,
         "status": status.as_deref(),
-        "waiting": waiting.ok().and_then(|answer| answer.waiting).unwrap_or_default(),
+        "waiting": waiting,
+        "waiting_error": waiting_error,
         "history": *console.intake.trouble.lock(),
     }))
 }
@@ -119,7 +125,7 @@ pub(crate) async fn plan(State(console): State<Arc<Console>>, Json(wanted): Json
     Ok(Json(Value::Object(answer.data)))
 }
 
-/// Calls a tool and waits for its answer. If the page goes meanwhile, the call is ended.
+/// Calls a tool and waits for its answer. If the page is closed, the call is ended.
 pub(crate) async fn run(
     State(console): State<Arc<Console>>,
     role: Role,
@@ -131,8 +137,8 @@ pub(crate) async fn run(
         return Err(Refused(
             StatusCode::NOT_FOUND,
             format!(
-                "there is no tool {} of a loaded toolbox {}",
-                wanted.name, wanted.toolbox_id
+                "toolbox {} is not loaded, or has no tool {}: reload the page",
+                wanted.toolbox_id, wanted.name
             ),
         ));
     };
@@ -195,13 +201,14 @@ pub(crate) struct Stop {
 
 /// Stops in an emergency: over the bus and, where that does not answer at once, through the control socket. A body that cannot be
 /// read stops everything.
-pub(crate) async fn stop(State(console): State<Arc<Console>>, body: String) -> Answer {
-    let Stop { toolbox_id } = serde_json::from_str(&body).unwrap_or_default();
+pub(crate) async fn stop(State(console): State<Arc<Console>>, body: Result<Bytes, BytesRejection>) -> Answer {
+    let wanted = body.ok().and_then(|body| serde_json::from_slice(&body).ok());
+    let Stop { toolbox_id } = wanted.unwrap_or_default();
     let over_bus = console.door.client.stop(toolbox_id.as_deref());
     let missed = match tokio::time::timeout(STOP_WAIT, over_bus).await {
         Ok(Ok(stopped)) => return Ok(Json(json!(stopped))),
         Ok(Err(error)) => error.to_string(),
-        Err(_) => "the bus does not answer".to_owned(),
+        Err(_) => format!("no answer over the bus within {} ms", STOP_WAIT.as_millis()),
     };
     let request = ControlRequest::Stop { toolbox_id };
     let answer = console.control(&request, STOP_WAIT).await;
@@ -344,17 +351,19 @@ pub(crate) async fn facts(
 impl Console {
     /// Asks the service through its control socket.
     async fn control(&self, request: &ControlRequest, wait: Duration) -> Result<ControlAnswer, Refused> {
-        let failed = |why: String| Refused(StatusCode::BAD_GATEWAY, why);
-        let answer = control::ask(&self.intake.socket, request, wait).await;
-        let answer = answer.map_err(|cause| {
-            failed(format!(
-                "the service does not answer at {}: {cause}",
-                self.intake.socket.display()
-            ))
-        })?;
-        match answer.error {
-            Some(error) => Err(failed(error)),
-            None => Ok(answer),
+        let socket = &self.intake.socket;
+        match control::ask(socket, request, wait).await {
+            Ok((
+                _,
+                ControlAnswer {
+                    error: Some(error), ..
+                },
+            )) => Err(Refused(StatusCode::CONFLICT, error)),
+            Ok((_, answer)) => Ok(answer),
+            Err(cause) => Err(Refused(
+                StatusCode::BAD_GATEWAY,
+                format!("the service does not answer at {}: {cause}", socket.display()),
+            )),
         }
     }
 

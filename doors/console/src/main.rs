@@ -11,7 +11,6 @@
 
 mod api;
 mod console;
-mod control;
 mod files;
 mod gate;
 mod history;

@@ -103,7 +103,7 @@ function Stopped({ app, result, onClose }) {
 
 function App() {
   const [session, setSession] = useState("unknown");
-  const [state, setState] = useState({ status: null, waiting: [], role: "viewer", history: null });
+  const [state, setState] = useState({ status: null, waiting: [], waiting_error: null, role: "viewer", history: null });
   const [route, setRoute] = useState(routeOf);
   const [live, setLive] = useState(true);
   const [trouble, setTrouble] = useState("");

@@ -159,6 +159,7 @@ export const T = {
   },
   approvals: {
     none: "Nothing waits to be approved.",
+    unknown: (why) => `It is not known what waits to be approved: ${why}`,
     approve: "Approve",
     deny: "Deny",
     approved: "approved: it runs when it is asked for again",

@@ -312,7 +312,7 @@ export function Approvals({ app }) {
   const may = app.role === "operator";
   const waves = (plan) => (Array.isArray(plan) ? plan.map((wave) => wave.map((action) => (typeof action === "string" ? { id: action, name: action } : action))) : []);
   return html`
-    ${app.waiting.length ? null : html`<${Empty}>${T.approvals.none}<//>`}
+    ${app.waiting.length ? null : html`<${Empty}>${app.waiting_error ? T.approvals.unknown(app.waiting_error) : T.approvals.none}<//>`}
     ${may || app.waiting.length === 0 ? null : html`<p class="help">${T.approvals.operator}</p>`}
     <ul class="calls">
       ${app.waiting.map(

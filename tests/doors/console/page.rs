@@ -67,20 +67,22 @@ impl Stage {
     }
 
     /// Begins a request, and does not wait for its answer.
-    fn begin(&self, head: &str, headers: &[String], body: &str) -> TcpStream {
+    fn begin(&self, head: &str, headers: &[String], body: impl AsRef<[u8]>) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+        let body = body.as_ref();
         let length = body.len();
         write!(
             stream,
-            "{head} HTTP/1.1\r\n{headers}Connection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+            "{head} HTTP/1.1\r\n{headers}Connection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
         )
         .unwrap();
+        stream.write_all(body).unwrap();
         stream
     }
 
     /// Sends a request as it is written, and returns the status and the whole answer.
-    fn send(&self, head: &str, headers: &[String], body: &str) -> (u16, String) {
+    fn send(&self, head: &str, headers: &[String], body: impl AsRef<[u8]>) -> (u16, String) {
         let mut stream = self.begin(head, headers, body);
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let mut answer = String::new();
@@ -147,7 +149,7 @@ fn what_moves_for_a_page_that_is_closed_or_a_console_that_is_killed_comes_to_res
     let run = |stage: &Stage, id: &str| {
         let args = json!({"hang_at": "join", "timeout_ms": 500_000});
         let body = json!({"toolbox_id": "testbed", "name": "assemble", "args": args, "call_id": id});
-        let connection = stage.begin("POST /api/run", &headers, &body.to_string());
+        let connection = stage.begin("POST /api/run", &headers, body.to_string());
         stage.scene.until_moving(id);
         connection
     };
@@ -182,8 +184,7 @@ fn only_the_page_itself_gets_answers_and_only_with_a_token() {
     let origin = format!("Origin: http://{here}");
     let mark = "x-ovos-tools: 1".to_owned();
     let ours = [host.clone(), origin.clone(), mark.clone()];
-    let sign_in =
-        |token: &str| stage.send("POST /api/session", &ours, &json!({ "token": token }).to_string());
+    let sign_in = |token: &str| stage.send("POST /api/session", &ours, json!({ "token": token }).to_string());
     assert_eq!(sign_in("guess").0, 401);
     let (status, answer) = sign_in(token);
     assert_eq!(status, 200, "{answer}");
@@ -244,6 +245,15 @@ fn only_the_page_itself_gets_answers_and_only_with_a_token() {
             assert!(answer.contains(rule), "{head}: {answer}");
         }
         assert!(!answer.contains("access-control-allow"), "{answer}");
+    }
+    // Whatever a request to stop is made of, it stops everything.
+    for body in [&b""[..], b"\xff\xfe", b"[7]", b"{\"toolbox_id\": 7}"] {
+        let headers = [&host, &cookie, &mark, &origin].map(Clone::clone);
+        let (status, answer) = stage.send("POST /api/stop", &headers, body);
+        assert!(
+            status == 200 && answer.contains("\"testbed\""),
+            "{body:?}: {answer}"
+        );
     }
     // After five wrong tokens the right one has to wait, too.
     for _ in 0..4 {
@@ -320,8 +330,8 @@ fn the_matrix_of_host_origin_token_and_method() {
         ("run", read, 200, 200),
         ("run", call, 403, 200),
         ("cancel", json!({"call_id": "none"}), 403, 200),
-        ("approve", json!({"id": "none"}), 403, 502),
-        ("deny", json!({"id": "none"}), 403, 502),
+        ("approve", json!({"id": "none"}), 403, 409),
+        ("deny", json!({"id": "none"}), 403, 409),
         (
             "resume",
             json!({"toolbox_id": "testbed", "stop_id": "none"}),
@@ -335,7 +345,7 @@ fn the_matrix_of_host_origin_token_and_method() {
             (stage.url.clone(), of_operator),
         ] {
             let headers = stage.signed_in(&url);
-            let (status, answer) = stage.send(&format!("POST /api/{path}"), &headers, &body.to_string());
+            let (status, answer) = stage.send(&format!("POST /api/{path}"), &headers, body.to_string());
             assert_eq!(status, expected, "{path} {body} {url}: {answer}");
         }
     }

@@ -21,8 +21,8 @@ impl Client {
         requests
     }
 
-    /// Answers a request under `<its topic>.response`, in its context. If the bus is away, the answer is sent when the bus is
-    /// back.
+    /// Answers a request under `<its topic>.response`, in its context. If the bus is away, or there is no room for the answer, it
+    /// waits and is sent later.
     ///
     /// # Errors
     /// [`ClientError::NotSent`], [`ClientError::TooLarge`], [`ClientError::Unwritable`]: nothing was sent.
@@ -57,7 +57,12 @@ impl Client {
         let sent = match sending.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(sent) => sent,
             Poll::Pending => {
-                self.0.tasks.spawn(sending);
+                let topic = topic.to_owned();
+                self.0.tasks.spawn(async move {
+                    if let Err(error) = sending.await {
+                        tracing::warn!(topic, %error, "a message that waited for room was not sent");
+                    }
+                });
                 Ok(())
             }
         };
