@@ -72,9 +72,11 @@ fn names_tools_alone(pattern: &str) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct Memory {
-    /// How many of the changes were named long enough, or concerned nothing.
+    /// How many of the changes need not be named any more: they were for a week, or concerned nothing.
     known: usize,
-    /// When the first service with the others started, in seconds since 1970.
+    /// How many of the changes the program knew that named the others first.
+    named: usize,
+    /// When that was, in seconds since 1970 by the wall clock.
     since: Option<u64>,
 }
 
@@ -88,7 +90,7 @@ pub(super) fn since_last(config: &Config) -> Vec<String> {
         .map(|setting| (setting.key.as_str(), &setting.value))
         .collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (notes, after) = named(before.unwrap_or_default(), &set, now.as_secs());
+    let (notes, after) = named(&CHANGES, before.unwrap_or_default(), &set, now.as_secs());
     if before != Some(after)
         && let Err(error) = remember(folder, after)
     {
@@ -99,37 +101,53 @@ pub(super) fn since_last(config: &Config) -> Vec<String> {
 }
 
 /// What is named, and what is remembered then.
-fn named(before: Memory, set: &[(&str, &Value)], now: u64) -> (Vec<String>, Memory) {
-    let all = Memory {
-        known: CHANGES.len(),
-        since: None,
-    };
+fn named(changes: &[Change], mut before: Memory, set: &[(&str, &Value)], now: u64) -> (Vec<String>, Memory) {
     let over = |since: u64| now.saturating_sub(since) >= NAMED.as_secs();
     if before.since.is_some_and(over) {
-        return (Vec::new(), all);
+        // A later program may know changes that were never named.
+        before = Memory {
+            known: before.named,
+            named: 0,
+            since: None,
+        };
     }
-    let new = CHANGES.iter().skip(before.known);
+    let new = changes.iter().skip(before.known);
     let notes = new.flat_map(|change| {
         let keys = set.iter().filter(|(key, value)| (change.concerns)(key, value));
         keys.map(|(key, _)| format!("since the last version, `{key}`: {}", change.says))
     });
     let notes: Vec<String> = notes.collect();
     if notes.is_empty() {
-        return (notes, all);
+        return (notes, Memory::of_all(changes));
     }
-    let since = Some(before.since.unwrap_or(now));
-    (notes, Memory { since, ..before })
+    // With a later change the week begins anew.
+    let since = before.since.filter(|_| before.named == changes.len());
+    let after = Memory {
+        named: changes.len(),
+        since: Some(since.unwrap_or(now)),
+        ..before
+    };
+    (notes, after)
+}
+
+impl Memory {
+    /// None of the changes need be named.
+    fn of_all(changes: &[Change]) -> Self {
+        Self {
+            known: changes.len(),
+            named: 0,
+            since: None,
+        }
+    }
 }
 
 /// `None` where nothing is remembered and an older service ran, or the file cannot be read. A new folder knows every change.
 fn remembered(folder: &Path) -> Option<Memory> {
     match fs::read(folder.join(FILE)) {
         Ok(text) => serde_json::from_slice(&text).ok(),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => None,
         Err(_) if OLDER.iter().any(|file| folder.join(file).exists()) => None,
-        Err(_) => Some(Memory {
-            known: CHANGES.len(),
-            since: None,
-        }),
+        Err(_) => Some(Memory::of_all(&CHANGES)),
     }
 }
 
@@ -163,7 +181,7 @@ mod tests {
             (bus, json!("never"), 0),
             ("websocket.port", json!(8181), 0),
         ] {
-            let (notes, _) = named(Memory::default(), &[(key, &value)], 0);
+            let (notes, _) = named(&CHANGES, Memory::default(), &[(key, &value)], 0);
             assert_eq!(notes.len(), count, "{key} {value}: {notes:?}");
             assert!(notes.iter().all(|note| note.contains(key)), "{notes:?}");
         }
@@ -173,16 +191,43 @@ mod tests {
     fn it_is_named_for_a_week_and_not_again() {
         let rules = json!([{"tools": ["robot*"], "decide": "deny"}]);
         let set = [(".service.policy", &rules)];
-        let (notes, first) = named(Memory::default(), &set, 1000);
+        let named = |before, now| named(&CHANGES, before, &set, now);
+        let (notes, first) = named(Memory::default(), 1000);
         assert_eq!((notes.len(), first.since, first.known), (1, Some(1000), 0));
         let week = NAMED.as_secs();
-        let (notes, still) = named(first, &set, 1000 + week - 1);
+        let (notes, still) = named(first, 1000 + week - 1);
         assert_eq!((notes.len(), still), (1, first));
-        let (notes, after) = named(still, &set, 1000 + week);
+        let (notes, after) = named(still, 1000 + week);
         assert_eq!((notes.len(), after.known), (0, CHANGES.len()));
-        assert_eq!(named(after, &set, 1001 + week), (Vec::new(), after));
+        assert_eq!(named(after, 1001 + week), (Vec::new(), after));
         // Nothing that concerns it: known at once.
-        assert_eq!(named(Memory::default(), &[], 5).1.known, CHANGES.len());
+        let (_, unconcerned) = super::named(&CHANGES, Memory::default(), &[], 5);
+        assert_eq!(unconcerned.known, CHANGES.len());
+    }
+
+    #[test]
+    fn a_change_of_a_later_version_has_a_week_of_its_own() {
+        let value = json!(true);
+        let set = [("a", &value), ("b", &value)];
+        let first = Change {
+            concerns: |key, _| key == "a",
+            says: "first",
+        };
+        let second = Change {
+            concerns: |key, _| key == "b",
+            says: "second",
+        };
+        let (week, both) = (NAMED.as_secs(), [first, second]);
+        let (_, before) = named(&both[..1], Memory::default(), &set, 0);
+        for (start, notes) in [(week - 1, 2), (week, 1), (3 * week, 1)] {
+            let (found, after) = named(&both, before, &set, start);
+            assert_eq!(found.len(), notes, "after {start} s: {found:?}");
+            assert!(found.iter().any(|note| note.contains("second")), "{found:?}");
+            let (found, still) = named(&both, after, &set, start + week - 1);
+            assert_eq!((found.len(), still), (notes, after), "after {start} s");
+            let (found, over) = named(&both, after, &set, start + week);
+            assert_eq!((found.len(), over.known), (0, 2), "after {start} s");
+        }
     }
 
     #[test]
@@ -193,6 +238,7 @@ mod tests {
         assert_eq!(remembered(folder.path()), None);
         let memory = Memory {
             known: 2,
+            named: 3,
             since: Some(7),
         };
         remember(folder.path(), memory).unwrap();
