@@ -72,7 +72,15 @@ fn a_section_that_makes_no_sense_is_refused() {
         ),
         (
             json!({"publish": {"/a": {"limits": {"data": -2.0}}}}),
-            "ros.allow.publish./a.limits.data is -2",
+            "ros.allow.publish./a.limits.data is -2, expected 0 or more",
+        ),
+        (
+            json!({"publish": {"/cmd_vel": {"linear": 0.1}, "cmd_vel": {"linear": 1.0}}}),
+            "ros.allow.publish has /cmd_vel twice, as \"cmd_vel\" and as \"/cmd_vel\": keep one",
+        ),
+        (
+            json!({"goal": {"/dock": {}, "dock": {"seconds": 9.0}}}),
+            "ros.allow.goal has /dock twice",
         ),
         (
             json!({"call": ["/a/_action/cancel_goal"]}),

@@ -104,36 +104,46 @@ impl Default for GoalRule {
 }
 
 impl Config {
-    /// The same with whole names.
+    /// The same with absolute names, once names and limits are checked.
     ///
     /// # Errors
-    /// A name is none of ROS, or a limit is none.
+    /// A name is not one of ROS, two are the same, or a limit is out of its range.
     pub(crate) fn checked(mut self) -> Result<Self, ToolError> {
         let publish = std::mem::take(&mut self.allow.publish);
         for (name, rule) in publish {
             let numbers = [
-                ("linear", rule.linear, 100.0),
-                ("angular", rule.angular, 100.0),
-                ("seconds", rule.seconds, 600.0),
+                ("linear", rule.linear, Some(100.0)),
+                ("angular", rule.angular, Some(100.0)),
+                ("seconds", rule.seconds, Some(600.0)),
             ];
             let numbers = numbers
                 .into_iter()
                 .map(|(key, value, most)| (key.to_owned(), value, most));
             let limits = rule.limits.iter();
             for (key, value, most) in
-                numbers.chain(limits.map(|(key, value)| (format!("limits.{key}"), *value, f64::MAX)))
+                numbers.chain(limits.map(|(key, value)| (format!("limits.{key}"), *value, None)))
             {
                 within(&format!("allow.publish.{name}.{key}"), value, most)?;
             }
-            self.allow.publish.insert(allowed("publish", &name)?, rule);
+            let full = allowed("publish", &name)?;
+            once(
+                "publish",
+                &full,
+                self.allow.publish.insert(full.clone(), rule).is_none(),
+            )?;
         }
         for name in &mut self.allow.call {
             *name = allowed("call", name)?;
         }
         let goal = std::mem::take(&mut self.allow.goal);
         for (name, rule) in goal {
-            within(&format!("allow.goal.{name}.seconds"), rule.seconds, 3600.0)?;
-            self.allow.goal.insert(allowed("goal", &name)?, rule);
+            within(&format!("allow.goal.{name}.seconds"), rule.seconds, Some(3600.0))?;
+            let full = allowed("goal", &name)?;
+            once(
+                "goal",
+                &full,
+                self.allow.goal.insert(full.clone(), rule).is_none(),
+            )?;
         }
         Ok(self)
     }
@@ -151,11 +161,22 @@ fn allowed(kind: &str, name: &str) -> Result<String, ToolError> {
     full(name).map_err(|error| ToolError::bad_args(format!("ros.allow.{kind}: {}", error.message())))
 }
 
-fn within(key: &str, value: f64, most: f64) -> Result<(), ToolError> {
-    if (0.0..=most).contains(&value) {
+/// Refuses a second rule for a name: which of two limits would hold, nobody could see.
+fn once(kind: &str, name: &str, is_first: bool) -> Result<(), ToolError> {
+    is_first.then_some(()).ok_or_else(|| {
+        let without = name.trim_start_matches('/');
+        ToolError::bad_args(format!(
+            "ros.allow.{kind} has {name} twice, as {without:?} and as {name:?}: keep one"
+        ))
+    })
+}
+
+fn within(key: &str, value: f64, most: Option<f64>) -> Result<(), ToolError> {
+    if value >= 0.0 && value <= most.unwrap_or(f64::MAX) {
         return Ok(());
     }
+    let expected = most.map_or_else(|| "0 or more".to_owned(), |most| format!("0 to {most}"));
     Err(ToolError::bad_args(format!(
-        "ros.{key} is {value}, expected 0 to {most}"
+        "ros.{key} is {value}, expected {expected}"
     )))
 }
