@@ -369,13 +369,16 @@ impl Model {
                 max: lift.max,
                 unit: "mm",
             },
+            mirrored: false,
         })
     }
 
     /// Right-arm angles are also used mirrored.
     fn check_both(&self, file: &str, name: &str, right: &[f64]) -> Result<(), ModelError> {
         self.check(file, name, Subsystem::RightArm, right)?;
-        self.check(file, name, Subsystem::LeftArm, &self.mirrored(right))
+        let left = self.mirrored(right);
+        self.check(file, name, Subsystem::LeftArm, &left)
+            .map_err(ModelError::mirrored)
     }
 
     fn check(&self, file: &str, name: &str, on: Subsystem, angles: &[f64]) -> Result<(), ModelError> {
@@ -388,6 +391,7 @@ impl Model {
                 name: file.to_string(),
                 what: name.to_string(),
                 source,
+                mirrored: false,
             }
         })
     }

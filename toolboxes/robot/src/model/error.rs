@@ -5,6 +5,9 @@
 
 use crate::error::ActionError;
 
+/// Where a position that no line of the file gives comes from.
+const MIRRORED: &str = "; the left arm takes the angles of the right arm, each times its number of `mirror`";
+
 /// A file cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -18,7 +21,7 @@ pub enum ModelError {
         message: String,
     },
     /// A position is beyond a limit.
-    #[error("{name}: {what}: {source}")]
+    #[error("{name}: {what}: {source}{}", if *mirrored { MIRRORED } else { "" })]
     Position {
         /// Which file, with the line where it is known.
         name: String,
@@ -26,6 +29,8 @@ pub enum ModelError {
         what: String,
         /// The joint and its limit.
         source: ActionError,
+        /// Whether it is the position of the right arm, mirrored for the left one.
+        mirrored: bool,
     },
 }
 
@@ -44,8 +49,26 @@ impl ModelError {
         let name = origin.to_owned();
         match self {
             Self::Parse { message, .. } => Self::Parse { name, message },
-            Self::Position { what, source, .. } => Self::Position { name, what, source },
+            Self::Position {
+                what,
+                source,
+                mirrored,
+                ..
+            } => Self::Position {
+                name,
+                what,
+                source,
+                mirrored,
+            },
         }
+    }
+
+    /// The same error, of a position that was mirrored.
+    pub(crate) fn mirrored(mut self) -> Self {
+        if let Self::Position { mirrored, .. } = &mut self {
+            *mirrored = true;
+        }
+        self
     }
 
     /// An error of TOML, with its line, what is accepted, and the nearest name.
@@ -144,20 +167,21 @@ fn at(name: &str, line: usize) -> String {
 pub(crate) fn taught(message: &str) -> String {
     let mut message = message.trim().replace('\n', "; ");
     // The parser names types of ours.
-    for (kind, plain) in [
-        ("struct ", "a table"),
-        ("u", "a whole number"),
-        ("i", "a whole number"),
-        ("f", "a number"),
-    ] {
-        let Some((said, named)) = message.split_once(&format!("expected {kind}")) else {
-            continue;
+    if let Some((before, expected)) = message.split_once("expected ") {
+        let (word, mut rest) = first_word(expected);
+        let plain = match word {
+            "u8" => "a whole number from 0 to 255",
+            "u16" => "a whole number from 0 to 65535",
+            "u32" | "u64" | "usize" => "a whole number, 0 or more",
+            "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+            "f32" | "f64" => "a number",
+            "struct" => {
+                rest = first_word(rest.trim_start()).1;
+                "a table"
+            }
+            other => other,
         };
-        let rest = named.trim_start_matches(char::is_alphanumeric);
-        let name = &named[..named.len() - rest.len()];
-        if kind == "struct " || matches!(name, "8" | "16" | "32" | "64" | "size") {
-            message = format!("{said}expected {plain}{rest}");
-        }
+        message = format!("{before}expected {plain}{rest}");
     }
     let mut names = message.split('`').skip(1).step_by(2);
     let unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
@@ -168,6 +192,11 @@ pub(crate) fn taught(message: &str) -> String {
         Some(near) => format!("{message}; did you mean `{near}`?"),
         None => message,
     }
+}
+
+/// The letters and digits that a text begins with, and what follows them.
+fn first_word(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len()))
 }
 
 /// The name that was probably meant.
@@ -227,7 +256,11 @@ mod tests {
             ),
             (
                 "invalid type: map, expected u64",
-                "invalid type: map, expected a whole number",
+                "invalid type: map, expected a whole number, 0 or more",
+            ),
+            (
+                "invalid value: integer `300`, expected u8; in `id`",
+                "invalid value: integer `300`, expected a whole number from 0 to 255; in `id`",
             ),
             (
                 "invalid type: map, expected f32 here",

@@ -9,6 +9,8 @@ use crate::subsystem::Subsystem;
 
 /// The longest name of a pose, a joint or a place.
 const LONGEST: usize = 64;
+/// A whole turn in radians, rounded up: a part whose joints all stay within it in degrees moves nothing.
+const WHOLE_TURN: f64 = 6.3;
 /// The fastest that anything turns, in degrees or millimetres a second.
 const FASTEST: f64 = 10_000.0;
 
@@ -98,6 +100,12 @@ fn joints(key: &str, joints: &[Joint]) -> Result<(), String> {
         let key = format!("{key}.{}", joint.name);
         span(&key, joint.min, joint.max, "degrees")?;
         speed(&format!("{key}.max_speed"), joint.max_speed)?;
+    }
+    let turns_further = |joint: &Joint| joint.min.abs().max(joint.max.abs()) > WHOLE_TURN;
+    if joints.len() > 1 && !joints.iter().any(turns_further) {
+        return Err(format!(
+            "{key}: no joint turns further than {WHOLE_TURN}, a whole turn in radians; expected degrees"
+        ));
     }
     Ok(())
 }

@@ -157,6 +157,29 @@ fn a_wrong_file_says_what_is_wrong() {
             vec!["mirror: expected 1 or -1", "0.5"],
         ),
         (
+            change("mirror = [-1, 1, 1]", "mirror = [-1, -1, 1]"),
+            vec![
+                "home: left_arm pitch: -60 is out of range",
+                "each times its number of `mirror`",
+            ],
+        ),
+        (
+            change(
+                "min = -90, max = 90, max_speed = 60 },\n    { name = \"pitch\", min = 0, max = 120, max_speed = 60 },\n    \
+                 { name = \"gripper\", min = 0, max = 50,",
+                "min = -1.57, max = 1.57, max_speed = 60 },\n    { name = \"pitch\", min = 0, max = 2.09, max_speed = 60 },\n    \
+                 { name = \"gripper\", min = 0, max = 0.87,",
+            ),
+            vec![
+                "parts.left_arm.joints: no joint turns further than 6.3",
+                "expected degrees",
+            ],
+        ),
+        (
+            change("id = 6", "id = 300"),
+            vec!["expected a whole number from 0 to 255"],
+        ),
+        (
             change(
                 "home = { left_arm = [0, 60, 0] }",
                 "hom = { left_arm = [0, 60, 0] }",

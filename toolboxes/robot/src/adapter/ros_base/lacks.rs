@@ -1,4 +1,4 @@
-//! What a robot lacks of what its file says: topics that nothing publishes, actions and services that nothing serves, or as another type.
+//! What a robot lacks of what its file says: topics that nothing publishes, actions and services that nothing serves, actions of another type.
 //!
 //! Owns the comparison of the file with the graph. A robot that lacks something does the rest all the same. Read [`Lacks`].
 

@@ -74,20 +74,19 @@ impl UnitreeGo2 {
         let link = self.remote.there(control).await?;
         let silent = || {
             self.remote
-                .away("it does not say where it is: nothing on /sportmodestate")
+                .away("it sends no position on /sportmodestate; check that its sport service runs")
         };
         let from = link.state().ok_or_else(silent)?;
         let walked = self.remote.drive(velocity, duration, control).await?;
-        // What it said before it was told to stop says nothing of whether it rests, nor of the whole of its way.
+        // Only a state that came after the stop tells whether it stands still and how far it went.
         let stopped = Instant::now();
         let to = until(control, RESTS, || match link.state_since(stopped) {
             Some(now) if now.is_at_rest() => Ok(now),
             Some(_) => Err(self.trouble(
-                "it was told to stop, and says a second later that it still moves; use its remote control".to_owned(),
+                "it still reports motion a second after the stop: stop it with its remote control".to_owned(),
             )),
             None => Err(self.remote.away(
-                "it was told to stop, and has said nothing on /sportmodestate since: it is not known whether it rests and how \
-                 far it has gone; look at it",
+                "no state on /sportmodestate since the stop: whether it stands still and how far it went are unknown; look at it",
             )),
         })
         .await??;
@@ -104,7 +103,7 @@ impl UnitreeGo2 {
         // A turn of more than half a circle looks like a shorter one.
         if turn > SHORT && turn < 3.0 && degrees.to_radians().abs() < 0.25 * turn {
             return Err(self.trouble(format!(
-                "it does not turn: it says that it has turned {degrees:.0} of {:.0} degrees",
+                "it does not turn: it says that it has turned {degrees:.0} of {:.0} degrees; stand it up with stand_up, and look at it",
                 turn.to_degrees()
             )));
         }
@@ -127,8 +126,10 @@ impl UnitreeGo2 {
             // Its answer says that it has begun.
             control.sleep(Duration::from_secs_f64(routine.seconds)).await?;
         }
-        Ok(ActionOutput::new(format!("{} was done", name.replace('_', " ")))
-            .note("the robot answers that it has begun, and does not say how it ended"))
+        Ok(
+            ActionOutput::new(format!("the robot has begun to {}", name.replace('_', " ")))
+                .note("the robot confirms only the start: look at it to see how it ended"),
+        )
     }
 }
 
