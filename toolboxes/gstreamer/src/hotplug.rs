@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+use rustix::io::Errno;
 
 /// Watches folders of devices. Ends when it is dropped.
 pub(crate) struct Hotplug {
@@ -29,17 +30,24 @@ impl Hotplug {
     pub(crate) fn watch(dev: &Path, changed: impl Fn() + Send + 'static) -> io::Result<Self> {
         let watch = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         add_watch(&watch, dev, WatchFlags::CREATE | WatchFlags::DELETE)?;
-        // There is none without a sound card.
-        _ = add_watch(&watch, dev.join("snd"), WatchFlags::CREATE | WatchFlags::DELETE);
+        let sound = dev.join("snd");
         let (end, ends) = UnixStream::pair()?;
         let watching = move || {
             loop {
+                // There is none without a sound card, and another one when the card has come back; a watch that is there stays.
+                _ = add_watch(&watch, &sound, WatchFlags::CREATE | WatchFlags::DELETE);
                 let mut both = [
                     PollFd::new(&watch, PollFlags::IN),
                     PollFd::new(&ends, PollFlags::IN),
                 ];
-                if poll(&mut both, None).is_err() || !both[1].revents().is_empty() {
-                    return;
+                match poll(&mut both, None) {
+                    Ok(_) if both[1].revents().is_empty() => {}
+                    Err(Errno::INTR) => continue,
+                    Ok(_) => return,
+                    Err(error) => {
+                        tracing::warn!(%error, "devices that come or go are not noticed any more");
+                        return;
+                    }
                 }
                 let mut ours = drain(&watch);
                 let mut end = [PollFd::new(&ends, PollFlags::IN)];
@@ -106,6 +114,12 @@ mod tests {
             "its nodes come together"
         );
         std::fs::remove_file(dev.path().join("video0")).unwrap();
+        receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+        // The first sound card, and a further one.
+        let sound = dev.path().join("snd");
+        std::fs::create_dir(&sound).unwrap();
+        receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+        std::fs::write(sound.join("controlC1"), "").unwrap();
         receiver.recv_timeout(Duration::from_secs(20)).unwrap();
         drop(hotplug);
         assert!(receiver.recv().is_err(), "its thread has ended");
