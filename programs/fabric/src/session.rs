@@ -50,22 +50,26 @@ pub(crate) fn endpoint(written: &str) -> Result<String, String> {
             ));
         }
     };
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]%".contains(&byte);
-    if address.is_empty() || !address.bytes().all(is_plain) {
-        return Err(format!(
-            "{written:?} is not an address; write HOST or HOST:{PORT}"
-        ));
+    let wrong =
+        || format!("{written:?} is not an address; write HOST or HOST:{PORT}, and [::1] for one of IPv6");
+    let (host, after) = match address.find(']') {
+        Some(end) => address.split_at(end + 1),
+        None => address.split_at(address.find(':').unwrap_or(address.len())),
+    };
+    let name = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_plain = |byte: u8| {
+        byte.is_ascii_alphanumeric() || b".-_%".contains(&byte) || (name.is_some() && byte == b':')
+    };
+    let name = name.unwrap_or(host);
+    if name.is_empty() || !name.bytes().all(is_plain) {
+        return Err(wrong());
     }
-    let has_port = match address.rsplit_once(']') {
-        Some((_, after)) => after.starts_with(':'),
-        None => address.contains(':'),
+    let port = match after.strip_prefix(':') {
+        Some(port) => port.parse().map_err(|_| wrong())?,
+        None if after.is_empty() => PORT,
+        None => return Err(wrong()),
     };
-    let port = if has_port {
-        String::new()
-    } else {
-        format!(":{PORT}")
-    };
-    Ok(format!("tls/{address}{port}"))
+    Ok(format!("tls/{host}:{port}"))
 }
 
 /// The session of a host: it listens, and lets its peers ask for what their role allows.
@@ -198,6 +202,14 @@ mod tests {
             ("", None),
             ("a b", None),
             ("10.0.0.2#so_sndbuf=1", None),
+            ("[fe80::1%eth0]", Some("tls/[fe80::1%eth0]:7447")),
+            ("fe80::1", None),
+            ("[fe80::1", None),
+            ("[]", None),
+            ("robot1:", None),
+            ("robot1:abc", None),
+            ("robot1:70000", None),
+            ("[::1]99", None),
         ] {
             assert_eq!(endpoint(written).ok().as_deref(), expected, "{written:?}");
         }
