@@ -103,7 +103,8 @@ pub struct ServiceConfig {
     /// the message is larger than the result.
     #[serde(with = "Whole::<1024, 25_165_824>")]
     pub max_result_bytes: usize,
-    /// The time limit for a child process that test-loads a plugin file.
+    /// The time limit for a child process that test-loads a plugin file. Another value than the default is the limit for the `hello`
+    /// of a program, too, which has 30 s otherwise.
     #[serde(rename = "probe_ms", with = "Millis::<100, 60_000>")]
     pub probe: Duration,
     /// The number of failures within a minute after which a toolbox is not restarted until a reload; 0 means no limit.

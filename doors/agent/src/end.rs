@@ -101,20 +101,20 @@ impl End {
             Self::Done(summary) => summary.clone(),
             Self::GaveUp(why) => format!("the model gave up: {why}"),
             Self::Budget(spent) => match spent {
-                BudgetKind::Steps => "the model has used all of its steps".to_owned(),
-                BudgetKind::Calls => "all calls of the run are used".to_owned(),
-                BudgetKind::Time => "the time of the run is up".to_owned(),
-                BudgetKind::Tokens => "all tokens of the run are used".to_owned(),
+                BudgetKind::Steps => "all steps of the run are used (steps)".to_owned(),
+                BudgetKind::Calls => "all calls of the run are used (calls)".to_owned(),
+                BudgetKind::Time => "the time of the run is up (time_ms)".to_owned(),
+                BudgetKind::Tokens => "all tokens of the run are used (tokens)".to_owned(),
                 BudgetKind::Failures => "too many failures in a row".to_owned(),
                 BudgetKind::Repeats => "the model made the same call again and again".to_owned(),
                 BudgetKind::Rotation => "the turning budget is used up (rotation_deg)".to_owned(),
                 BudgetKind::Distance => "the distance budget is used up (forward_m)".to_owned(),
-                BudgetKind::Battery => "the battery is below the minimum of the run (battery_pct)".to_owned(),
+                BudgetKind::Battery => "the battery is below the minimum of the run (battery_pct), or its charge is not known any more".to_owned(),
             },
             Self::Latched(why) => format!("emergency stop: {why}"),
             Self::UserStop => "the user said stop".to_owned(),
             Self::Operator(how) => format!("ended by the operator: {how}"),
-            Self::Takeover(how) => format!("a pilot has taken over: {how}"),
+            Self::Takeover(how) => format!("a person has taken over: {how}"),
             Self::ModelUnreachable(why) => {
                 format!("cannot reach the model: {why}; start it, or set --url or `service.doors.agent.url`")
             }
@@ -122,7 +122,7 @@ impl End {
             Self::ModelRefused(why) => format!("the endpoint refuses the request: {why}"),
             Self::ModelUnreadable(why) => format!("the endpoint's answer cannot be read: {why}"),
             Self::Service(why) => format!("lost the service: {why}"),
-            Self::RecordEnded => "the record ends here".to_owned(),
+            Self::RecordEnded => "the replayed record has no further answers".to_owned(),
         }
     }
 

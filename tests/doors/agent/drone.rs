@@ -219,7 +219,7 @@ fn it_lands_or_returns_when_its_budget_ends_in_the_air_and_the_toolbox_is_told_s
             made[0]["call_id"].as_str().unwrap().starts_with("agent-"),
             "{made}"
         );
-        let text = format!("the model has used all of its steps; afterwards {agent_end}: done");
+        let text = format!("all steps of the run are used (steps); afterwards {agent_end}: done");
         assert_eq!(ended.json["text"], text);
         assert_eq!(lines(&record).last().unwrap()["agent_end"], *made);
         let state = stage.invoke("vehicle_state");

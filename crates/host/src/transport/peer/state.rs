@@ -286,9 +286,8 @@ impl Peer {
 
     /// Forgets a run whose start could not be sent.
     pub(crate) fn unsent(&self, run: u64) {
-        let mut state = self.lock();
-        state.runs.remove(&run);
-        state.moving.remove(&run);
+        self.lock().moving.remove(&run);
+        self.forget(run);
     }
 
     /// Forgets a run for which no caller waits any longer.
