@@ -26,7 +26,7 @@ def main(
     One toolbox has a guard, a parent that serves the control lane. Several have none: they move nothing.
     """
     if "--safe-stop" in sys.argv[1:]:
-        sys.exit(stop_safely(safe_stop, read_config()))
+        sys.exit(stop_safely(safe_stop or (lambda _: None), read_config()))
     try:
         data, control = socket.socket(fileno=DATA), socket.socket(fileno=CONTROL)
     except OSError:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict
 
 SafeStop = Callable[[Dict[str, Any]], None]
 
 
-def stop_safely(safe_stop: Optional[SafeStop], config: Dict[str, Any]) -> int:
+def stop_safely(safe_stop: SafeStop, config: Dict[str, Any]) -> int:
     """Calls `safe_stop` and returns the exit status: 0, or 1 with the reason on standard error."""
-    if safe_stop is None:
-        print("the toolbox has no safe stop: nothing was called", file=sys.stderr, flush=True)
-        return 1
     try:
         safe_stop(config)
         return 0
