@@ -140,7 +140,7 @@ fn a_stop_at_the_question_ends_the_run_and_leaves_no_call_to_approve() {
     terminal.press(" ");
     assert_eq!(terminal.end().code(), Some(22), "{}", terminal.shown());
     assert!(stage.scene.motors().is_empty(), "{}", terminal.shown());
-    for text in ["approve", "waiting for approval"] {
+    for text in ["ovos-tools approve", "waiting for approval"] {
         assert!(!terminal.shown().contains(text), "{}", terminal.shown());
     }
 }
