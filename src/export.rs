@@ -103,6 +103,7 @@ pub fn export(format: Format, tools: &[ExportTool<'_>]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ovos_toolbox_wire::Effect;
     use serde_json::json;
 
     #[test]
@@ -130,8 +131,7 @@ mod tests {
             description: "waves",
             argument_schema: &arguments,
             output_schema: &output,
-            read_only: false,
-            destructive: true,
+            effect: Effect::Motion,
         };
         for (format, expected) in [
             (
@@ -165,6 +165,36 @@ mod tests {
             ),
         ] {
             assert_eq!(export(format, &[tool]), json!([expected]), "{format}");
+        }
+    }
+    /// MCP clients ask their users about destructive tools: nobody shall be asked before a stop.
+    #[test]
+    fn hints_follow_from_the_effect() {
+        let nothing = json!({});
+        for effect in Effect::ALL {
+            let tool = ExportTool {
+                exported_name: "a",
+                toolbox_id: "b",
+                name: "a",
+                description: "",
+                argument_schema: &nothing,
+                output_schema: &nothing,
+                effect,
+            };
+            let hints = match effect {
+                Effect::Read => json!({"readOnlyHint": true, "destructiveHint": false}),
+                Effect::Write | Effect::Motion | Effect::Resume => {
+                    json!({"readOnlyHint": false, "destructiveHint": true})
+                }
+                Effect::Safe | Effect::Stop => {
+                    json!({"readOnlyHint": false, "destructiveHint": false, "idempotentHint": true})
+                }
+            };
+            assert_eq!(
+                export(Format::Mcp, &[tool])[0]["annotations"],
+                hints,
+                "{effect:?}"
+            );
         }
     }
 }

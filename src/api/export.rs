@@ -36,10 +36,15 @@ impl Api {
             ));
         }
         let found = wanted.as_ref().map(|names| {
-            let tools = names.iter().map(|name| match snapshot.find(name, None) {
+            let asked = toolbox_id.as_deref();
+            let tools = names.iter().map(|name| match snapshot.find(name, asked) {
                 Lookup::One(tool) => Ok(vec![tool]),
                 Lookup::Several(tools) => Ok(tools),
-                Lookup::None => Err(WireError::unknown_tool(name)),
+                Lookup::None => {
+                    let mut error = WireError::unknown_tool(name);
+                    error.text += &self.why_missing(snapshot, name, asked);
+                    Err(error)
+                }
             });
             tools.collect::<Result<Vec<_>, _>>().map(|tools| tools.concat())
         });
@@ -71,8 +76,7 @@ impl Api {
                     description: &tool.compiled.definition.description,
                     argument_schema,
                     output_schema: output_schema(format, tool),
-                    read_only: tool.effect() == Effect::Read,
-                    destructive: tool.effect() != Effect::Read,
+                    effect: tool.effect(),
                 })
                 .collect();
             let mut tools = export(format, &tools);

@@ -1,5 +1,6 @@
 //! What an export says of a tool.
 
+use ovos_toolbox_wire::Effect;
 use serde_json::Value;
 
 /// The properties of a tool that an export uses.
@@ -17,9 +18,6 @@ pub struct ExportTool<'a> {
     pub argument_schema: &'a Value,
     /// JSON Schema of the output.
     pub output_schema: &'a Value,
-    /// Whether the tool changes nothing (effect `read`).
-    pub read_only: bool,
-    /// Whether the effect of the tool cannot simply be undone (effect `motion`, `safe` and `stop`, and `write` unless
-    /// the toolbox declares otherwise).
-    pub destructive: bool,
+    /// What the tool may do.
+    pub effect: Effect,
 }

@@ -1,5 +1,6 @@
 //! The vendors' definitions of a tool.
 
+use ovos_toolbox_wire::Effect;
 use serde_json::{Value, json};
 
 use super::plain::plain;
@@ -40,9 +41,12 @@ pub(super) fn mcp(tool: &ExportTool<'_>) -> Value {
         definition["outputSchema"] = untitled(tool.output_schema);
     }
     definition["annotations"] = json!({
-        "readOnlyHint": tool.read_only,
-        "destructiveHint": tool.destructive,
+        "readOnlyHint": tool.effect == Effect::Read,
+        "destructiveHint": tool.effect.is_destructive(),
     });
+    if matches!(tool.effect, Effect::Safe | Effect::Stop) {
+        definition["annotations"]["idempotentHint"] = json!(true);
+    }
     definition
 }
 

@@ -121,7 +121,8 @@ robot (1 tool)
             None => assert!(!ran.err.contains("did you mean"), "{arguments:?}: {}", ran.err),
         }
     }
-    let none = "no tools: put plugins into a plugins folder (`ovos-tools config` shows plugins_dir), then \
+    let none = "no tools: `ovos-tools status` shows the toolboxes that are starting, failed or off (`ovos-tools enable ID` turns \
+                one on); to add one, put a plugin into a plugins folder (`ovos-tools config` shows plugins_dir), then \
                 `ovos-tools reload`\n";
     check(
         &["list"],

@@ -134,8 +134,7 @@ fn exported_tools_are_short_and_plain() {
                 description: &tool.description,
                 argument_schema,
                 output_schema: &tool.output_schema,
-                read_only: tool.effect == Effect::Read,
-                destructive: tool.effect != Effect::Read,
+                effect: tool.effect,
             })
             .collect();
         let exported = export(Format::OpenaiChat, &tools);

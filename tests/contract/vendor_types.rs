@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use ovos_toolbox_wire::Effect;
 use ovos_tools::export::{ExportTool, Format, export};
 use ovos_tools::names::{NamedTool, Names};
 use serde_json::{Map, Value, json};
@@ -94,8 +95,11 @@ fn exports() -> Value {
                 description: "Does what it is called; \"quotes\", ümlauts and\nlines.",
                 argument_schema,
                 output_schema,
-                read_only: name == "get_state",
-                destructive: name != "get_state",
+                effect: if name == "get_state" {
+                    Effect::Read
+                } else {
+                    Effect::Motion
+                },
             },
         )
         .collect();

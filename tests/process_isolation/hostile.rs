@@ -283,15 +283,25 @@ async fn what_is_too_much_for_its_socket_costs_only_its_own_call() {
 }
 
 #[test]
-fn a_safe_stop_that_never_returns_ends_by_itself() {
+fn a_safe_stop_that_never_returns_ends_by_itself_and_one_that_is_missing_is_said() {
     let fixtures = FixtureFolder::new();
-    let file = fixtures.build("safe_stop_hangs", &[]);
-    let output = Command::new(env!("CARGO_BIN_EXE_ovos-tools"))
-        .args(["toolbox-host", "--safe-stop"])
-        .arg(file)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert_eq!(output.status.signal(), Some(9), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("safe_stop did not return"));
+    for (fixture, code, signal, text) in [
+        ("safe_stop_hangs", None, Some(9), "safe_stop did not return"),
+        ("well_behaved", Some(0), None, "no safe_stop: nothing was called"),
+    ] {
+        let file = fixtures.build(fixture, &[]);
+        let output = Command::new(env!("CARGO_BIN_EXE_ovos-tools"))
+            .args(["toolbox-host", "--safe-stop"])
+            .arg(file)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert_eq!(
+            (output.status.code(), output.status.signal()),
+            (code, signal),
+            "{fixture}: {output:?}"
+        );
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains(text), "{fixture}: {errors}");
+    }
 }

@@ -13,6 +13,7 @@ from ovos_plugin_manager.persona import find_toolbox_plugins
 
 from ovos_tools_toolbox.prompt import signature
 from ovos_tools_toolbox.stops import THINKING, Stops
+from ovos_tools_toolbox.toolset import Toolset
 from wire import Wire
 
 URL, OVOS_TOOLS = sys.argv[1:3]
@@ -260,6 +261,22 @@ for happens, over in REQUESTS:
                          "stops-persona": ("kitchen", "persona"), "stops-alarm": ("kitchen", "alarm")}[step])
     assert found is over, (happens, found)
 assert Stops().is_over(None) is False
+
+# -- names that the mirror has itself --
+
+def exported(toolbox_id, name):
+    return {"function": {"name": name, "parameters": {}},
+            "tool": {"name": name, "toolbox_id": toolbox_id, "meta": {"effect": "read"}}}
+
+
+for tools, shown, nameless in [
+    ([exported("a", "x")], ["x"], []),
+    ([exported("a", "own")], ["a__own"], []),
+    ([exported("b", "a__own"), exported("a", "own")], ["a__own"], ["a__own"]),
+    ([exported("a" * 62, "own")], [], ["a" * 62 + "__own"]),
+]:
+    selected, left_out = Toolset({}).select(tools, {"own"}, "mirror")
+    assert ([tool.shown for tool in selected], left_out) == (shown, nameless), (tools, selected, left_out)
 
 print("the toolbox mirrors the service")
 toolbox.close()

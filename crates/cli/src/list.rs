@@ -68,8 +68,11 @@ fn suggestion<'n>(wrong: &str, known: impl IntoIterator<Item = &'n str>) -> Stri
 }
 
 fn effect(text: &str) -> Result<Effect, String> {
-    serde_json::from_value(Value::from(text))
-        .map_err(|_| "expected read, write, motion, safe, stop or resume".to_owned())
+    let known = Effect::ALL.into_iter().find(|effect| effect.as_str() == text);
+    known.ok_or_else(|| {
+        let names: Vec<&str> = Effect::ALL.iter().map(|effect| effect.as_str()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
 }
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
@@ -126,7 +129,8 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
 
 fn render(tools: &[ToolEntry], paint: Paint) -> String {
     if tools.is_empty() {
-        return "no tools: put plugins into a plugins folder (`ovos-tools config` shows plugins_dir), then \
+        return "no tools: `ovos-tools status` shows the toolboxes that are starting, failed or off (`ovos-tools enable ID` turns \
+                one on); to add one, put a plugin into a plugins folder (`ovos-tools config` shows plugins_dir), then \
                 `ovos-tools reload`\n"
             .to_owned();
     }

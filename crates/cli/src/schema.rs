@@ -91,8 +91,23 @@ fn kind(root: &Value, schema: &Value, depth: usize) -> String {
         }
     }
     match schema.get("type") {
-        Some(Value::Array(names)) => union(names.iter().map(value).collect()),
-        Some(Value::String(name)) if name == "array" => {
+        Some(Value::Array(names)) => union(
+            names
+                .iter()
+                .map(|name| named(root, schema, name, depth))
+                .collect(),
+        ),
+        Some(name @ Value::String(_)) => named(root, schema, name, depth),
+        _ if schema.get("properties").is_some() => "object".to_owned(),
+        _ => "any".to_owned(),
+    }
+}
+
+/// The one of the types of a schema that has this name, in words.
+fn named(root: &Value, schema: &Value, name: &Value, depth: usize) -> String {
+    match name.as_str() {
+        Some("array") => {
+            let inner = |items| kind(root, items, depth + 1);
             let items = schema.get("items").map_or_else(|| "any".to_owned(), inner);
             if items.contains(['|', '?']) {
                 format!("[{items}]")
@@ -100,19 +115,28 @@ fn kind(root: &Value, schema: &Value, depth: usize) -> String {
                 format!("{items}[]")
             }
         }
-        Some(Value::String(name)) => name.clone() + &range(schema),
-        _ if schema.get("properties").is_some() => "object".to_owned(),
-        _ => "any".to_owned(),
+        Some(name @ ("integer" | "number")) => name.to_owned() + &range(schema),
+        Some(name) => name.to_owned(),
+        None => "any".to_owned(),
     }
 }
 
 /// Joins types: `a|b`, and `a?` for a type that may be null.
-fn union(mut names: Vec<String>) -> String {
-    let before = names.len();
-    names.retain(|name| name != "null");
-    let nullable = names.len() < before;
-    names.dedup();
-    let text = names.join("|");
+fn union(names: Vec<String>) -> String {
+    let mut kinds: Vec<&str> = Vec::new();
+    let mut nullable = false;
+    for name in &names {
+        // A union within this one may be null, too.
+        let kind = name.strip_suffix('?').unwrap_or(name);
+        nullable |= kind.len() < name.len() || kind == "null";
+        if kind != "null" && !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    if kinds.is_empty() {
+        return "null".to_owned();
+    }
+    let text = kinds.join("|");
     if nullable { text + "?" } else { text }
 }
 
@@ -163,6 +187,23 @@ mod tests {
             ),
             (json!({"type": ["integer", "null"]}), "integer?"),
             (
+                json!({"type": ["integer", "null"], "minimum": 1, "maximum": 65536}),
+                "integer 1..65536?",
+            ),
+            (
+                json!({"type": ["array", "null"], "items": {"type": "string"}}),
+                "string[]?",
+            ),
+            (
+                json!({"type": ["string", "number"], "minimum": 0}),
+                "string|number >=0",
+            ),
+            (
+                json!({"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "integer"}]}),
+                "integer|string",
+            ),
+            (json!({"anyOf": [{"type": "null"}, {"type": "null"}]}), "null"),
+            (
                 json!({"type": "array", "items": {"$ref": "#/$defs/Pose"}}),
                 "object[]",
             ),
@@ -173,7 +214,7 @@ mod tests {
             (json!({"type": "array"}), "any[]"),
             (json!({"const": 5}), "5"),
             (json!({"$ref": "#/$defs/Nowhere"}), "any"),
-            (json!({"$ref": "#/$defs/Loop"}), "any??"),
+            (json!({"$ref": "#/$defs/Loop"}), "any?"),
             (json!(true), "any"),
         ] {
             assert_eq!(kind(&root, &schema, 0), words, "{schema}");

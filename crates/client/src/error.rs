@@ -105,6 +105,21 @@ pub enum ClientError {
     },
 }
 
+impl ClientError {
+    /// Whether the request was not sent, so that it was certainly not carried out.
+    #[must_use]
+    pub fn is_unsent(&self) -> bool {
+        matches!(
+            self,
+            Self::NoBus(_)
+                | Self::NoBusInTime { .. }
+                | Self::NotSent { .. }
+                | Self::TooLarge { .. }
+                | Self::Unwritable { .. }
+        )
+    }
+}
+
 /// An answer that is an error.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{text}")]

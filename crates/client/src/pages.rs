@@ -17,6 +17,9 @@ const PAGE: u32 = 500;
 /// How often a list is begun. It is begun again when the service has forgotten how it was, because it took too long.
 const ATTEMPTS: usize = 3;
 
+/// How many pages a list has at most, far more than the tools of any service fill. A list that goes on would fill the memory.
+const MAX_PAGES: usize = 1000;
+
 /// A request whose answer can be asked for in pages.
 pub trait Paged: Clone + Serialize {
     /// Asks for so many tools, from this cursor on.
@@ -94,7 +97,7 @@ impl Client {
         }
     }
 
-    /// The list, or the first answer that is an error; and whether that is all that can be had.
+    /// The list, or the first answer that is an error; and whether that is all that can be had. A list that does not end is an error.
     async fn all_pages<Q: Paged, A>(
         &self,
         topic: Topic<Q, A>,
@@ -105,7 +108,16 @@ impl Client {
         request.turn(PAGE, None);
         let mut whole = self.ask(topic, &request, wait).await?;
         let mut cursor = next(&mut whole);
+        let mut pages = 1;
         while let Some(at) = cursor {
+            if pages == MAX_PAGES {
+                let cause = format!("the list does not end after {MAX_PAGES} pages");
+                return Err(ClientError::Unreadable {
+                    topic: topic.name(),
+                    cause: serde::de::Error::custom(cause),
+                });
+            }
+            pages += 1;
             request.turn(PAGE, Some(at));
             let mut page = self.ask(topic, &request, wait).await?;
             if page.error().is_some() {

@@ -12,27 +12,57 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// The text cannot be written beside the file, or the file cannot be replaced. The file is unchanged then.
 pub fn write_atomically(path: &Path, text: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let mut fresh = path.as_os_str().to_owned();
-    fresh.push(".new");
-    let fresh = PathBuf::from(fresh);
-    // A leftover may have other permissions, or be a link.
-    match fs::remove_file(&fresh) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    StagedFile::write(path, text, permissions)?.replace()
+}
+
+/// The new text of a file, on the disk beside it. To replace several files that belong together, write all of them first: a disk
+/// that is full changes none of them then.
+#[derive(Debug)]
+pub struct StagedFile {
+    path: PathBuf,
+    staged: PathBuf,
+}
+
+impl StagedFile {
+    /// Writes the text beside the file, as [`write_atomically`] does.
+    ///
+    /// # Errors
+    /// The text cannot be written.
+    pub fn write(path: &Path, text: &[u8], permissions: Option<Permissions>) -> io::Result<Self> {
+        fs::create_dir_all(folder_of(path))?;
+        let mut staged = path.as_os_str().to_owned();
+        staged.push(".new");
+        let staged = PathBuf::from(staged);
+        // A leftover may have other permissions, or be a link.
+        match fs::remove_file(&staged) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&staged)?;
+        file.set_permissions(permissions.unwrap_or_else(|| Permissions::from_mode(0o600)))?;
+        file.write_all(text)?;
+        file.sync_all()?;
+        let path = path.to_owned();
+        Ok(Self { path, staged })
     }
-    let mut file = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&fresh)?;
-    file.set_permissions(permissions.unwrap_or_else(|| Permissions::from_mode(0o600)))?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(&fresh, path)?;
-    // The rename is durable only after the folder is synced.
-    File::open(folder)?.sync_all()
+
+    /// Replaces the file.
+    ///
+    /// # Errors
+    /// The file cannot be replaced, and is unchanged.
+    pub fn replace(self) -> io::Result<()> {
+        fs::rename(&self.staged, &self.path)?;
+        // The rename is durable only after the folder is synced.
+        File::open(folder_of(&self.path))?.sync_all()
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ mod toolbox;
 mod yaml;
 
 pub use address::BusConfig;
-pub use atomic_write::write_atomically;
+pub use atomic_write::{StagedFile, write_atomically};
 pub use backends::Backends;
 pub use config::{Activation, Changes, Config};
 pub use decision::{Decision, Question, RuleNumber, built_in, decide};

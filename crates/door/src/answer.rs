@@ -5,6 +5,7 @@ use client::{ClientError, Received, Refusal};
 use ovos_toolbox_wire::{FailureKind, Object};
 use serde_json::{Value, json};
 
+use crate::carried_call::CANCEL_WAIT;
 use crate::{ListedTool, NoAnswer, StartError};
 
 /// The outcome of a call, for a model.
@@ -49,6 +50,7 @@ impl Answer {
     pub fn refused(tool: &ListedTool, error: &ClientError) -> Self {
         match error {
             ClientError::Refused(refusal) => refusal_of(tool, refusal),
+            unsent if unsent.is_unsent() => Self::not_carried_out(tool, unsent),
             other => Self::failure(
                 &format!(
                     "{other}. `{}` may or may not have been carried out: check before you call it again.",
@@ -68,11 +70,20 @@ impl Answer {
         )
     }
 
+    /// A request that carried nothing out: it was not sent, or it was only for a plan.
+    #[must_use]
+    pub fn not_carried_out(tool: &ListedTool, error: &ClientError) -> Self {
+        Self::failure(
+            &format!("`{}` was not carried out: {error}.", tool.name),
+            json!({"error": {"kind": "NotSent", "message": error.to_string()}}),
+        )
+    }
+
     /// A call that did not begin.
     #[must_use]
     pub fn not_begun(tool: &ListedTool, why: &StartError) -> Self {
         match why {
-            StartError::Client(error) => Self::refused(tool, error),
+            StartError::Client(error) => Self::not_carried_out(tool, error),
             StartError::Stopped => Self::cancelled(tool, &why.to_string()),
         }
     }
@@ -82,7 +93,15 @@ impl Answer {
     pub fn lost(tool: &ListedTool, lost: &NoAnswer, why: &str) -> Self {
         match lost {
             NoAnswer::Client(error) => Self::refused(tool, error),
-            NoAnswer::StillRuns => Self::cancelled(tool, why),
+            NoAnswer::StillRuns => Self::failure(
+                &format!(
+                    "`{}` was asked to end ({why}), but was still running {} s later. It may still be moving: check its state, \
+                     or stop it.",
+                    tool.name,
+                    CANCEL_WAIT.as_secs()
+                ),
+                json!({"error": {"kind": "NoAnswer", "message": lost.to_string()}}),
+            ),
         }
     }
 }
@@ -239,6 +258,40 @@ mod tests {
             let answer = output(value);
             assert_eq!(answer.text, structured.to_string());
             assert_eq!((answer.data, answer.failed), (structured, failed));
+        }
+    }
+
+    /// What a model reads about a call without an answer decides whether it calls again, and whether it warns its user.
+    #[test]
+    fn a_call_without_an_answer_is_told_as_what_is_known_of_it() {
+        let tool = tool(json!({}));
+        let url = || "ws://localhost:8181/core".parse().unwrap();
+        let not_sent = || ClientError::NotSent { url: url() };
+        let too_large = || ClientError::TooLarge {
+            topic: "ovos.tools.invoke".to_owned(),
+            size: 2,
+            limit: 1,
+        };
+        let lost = ClientError::Lost {
+            url: url(),
+            cause: "end of stream".to_owned(),
+        };
+        let why = "its user said stop";
+        let (never, unknown, moves) = ("was not carried out", "may or may not", "may still be moving");
+        for (answer, expected) in [
+            (Answer::not_begun(&tool, &StartError::Client(not_sent())), never),
+            (Answer::not_begun(&tool, &StartError::Client(too_large())), never),
+            (Answer::refused(&tool, &not_sent()), never),
+            (Answer::lost(&tool, &NoAnswer::Client(lost), why), unknown),
+            (Answer::lost(&tool, &NoAnswer::StillRuns, why), moves),
+            (Answer::cancelled(&tool, why), "was cancelled"),
+        ] {
+            let told: Vec<&str> = [never, unknown, moves, "was cancelled"]
+                .into_iter()
+                .filter(|phrase| answer.text.contains(phrase))
+                .collect();
+            assert_eq!(told, [expected], "{}", answer.text);
+            assert!(answer.failed && answer.text.contains("`wave`"), "{}", answer.text);
         }
     }
 

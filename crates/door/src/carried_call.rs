@@ -18,7 +18,7 @@ const CANCEL_EVERY: Duration = Duration::from_millis(250);
 const BEAT_EVERY: Duration = Duration::from_millis(250);
 
 /// How long to wait for the end of a cancelled call: what moves comes to rest first.
-const CANCEL_WAIT: Duration = Duration::from_secs(10);
+pub(crate) const CANCEL_WAIT: Duration = Duration::from_secs(10);
 
 /// A call under way. If it is dropped before it has its answer, it asks the service to end the call.
 pub struct CarriedCall<'a, A> {

@@ -92,7 +92,10 @@ pub fn safe_stop(file: &Path) -> Result<(), String> {
     let read = std::io::stdin().read_to_string(&mut config);
     read.map_err(|error| format!("read the configuration: {error}"))?;
     let library = Library::load(file).map_err(|error| error.to_string())?;
-    let result = library.safe_stop(&config).unwrap_or(Ok(()));
+    let Some(result) = library.safe_stop(&config) else {
+        complain("the toolbox has no safe_stop: nothing was called");
+        return Ok(());
+    };
     result.map_err(|failure| failure.to_string())
 }
 

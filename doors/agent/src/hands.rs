@@ -16,7 +16,8 @@ use client::payload::{
 };
 use client::{Client, ClientError, Received, Step};
 use door::{Answer, Arrivals, Door, ListedTool, NoAnswer, StartError, Turn, shorten};
-use ovos_toolbox_wire::{Content, Effect, FailureKind, Object, Outcome};
+use ovos_toolbox_wire::{Content, ContentKind, Effect, FailureKind, Object, Outcome};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 /// The code in a drone's results which says that a person flies the drone.
@@ -74,6 +75,11 @@ impl CallResult {
             Status::Failed | Status::Refused | Status::WaitsForConfirmation
         )
     }
+
+    /// Whether the call did what was asked, so that calls which rely on it may follow.
+    pub(crate) fn succeeded(&self) -> bool {
+        matches!(self.status, Status::Completed | Status::Planned)
+    }
 }
 
 /// A call that was answered.
@@ -98,7 +104,11 @@ impl Hands<'_> {
             toolbox_id: Some(tool.toolbox_id.clone()),
         };
         let planned = self.client.plan(&request).await;
-        planned.map_err(|error| Answer::refused(tool, &error))
+        planned.map_err(|error| match error {
+            ClientError::Refused(_) => Answer::refused(tool, &error),
+            // A plan moves nothing.
+            error => Answer::not_carried_out(tool, &error),
+        })
     }
 
     /// Makes a call, and asks a person if it has to be confirmed.
@@ -107,53 +117,55 @@ impl Hands<'_> {
     /// Dropping it asks the service to end the call.
     pub(crate) async fn make(&self, tool: &ListedTool, arguments: &Object) -> CallResult {
         let began = Instant::now();
-        let mut options = CallOptions::default();
-        let turn = self.arrivals.turn();
-        let answer = match self.call(&turn, tool, arguments, &options).await {
-            Ok(answered) => match (door::confirmation_of(&answered.answer), self.person) {
-                (None, _) => answered,
-                (Some(confirm), None) => {
-                    return self.waits(tool, &confirm, "no user can be asked here", began);
-                }
-                (Some(confirm), Some(person)) => {
-                    let ask = || (self.audience)(&News::Ask { text: &confirm.text });
-                    // If a stop and a confirmation arrive together, the stop counts.
-                    let yes = tokio::select! {
-                        biased;
-                        _ = self.interrupted() => None,
-                        yes = person.confirms(Duration::from_millis(confirm.expires_ms), ask) => yes,
-                    };
-                    match yes {
-                        None => return self.waits(tool, &confirm, "there was no answer here", began),
-                        Some(true) => options.confirm = Some(confirm.token),
-                        Some(false) => options.decline = Some(confirm.token),
-                    }
-                    match self.call(&turn, tool, arguments, &options).await {
-                        Ok(again) => again,
-                        Err(result) => return *result,
-                    }
-                }
-            },
-            Err(result) => return *result,
+        let mut result = match self.answered(tool, arguments).await {
+            Ok(answer) => {
+                let mut result = self.read(tool, &answer).await;
+                result.began = answer.began || result.status == Status::Completed;
+                result.call_id = Some(answer.call_id);
+                result
+            }
+            Err(result) => *result,
         };
-        let mut result = self.read(tool, &answer).await;
-        result.began = answer.began || result.status == Status::Completed;
-        result.call_id = Some(answer.call_id);
         result.ms = millis(began.elapsed());
         result
     }
 
-    fn waits(&self, tool: &ListedTool, confirm: &Confirm, why: &str, began: Instant) -> CallResult {
+    /// Carries a call to its answer, and asks a person if it has to be confirmed.
+    async fn answered(&self, tool: &ListedTool, arguments: &Object) -> Result<AnsweredCall, Box<CallResult>> {
+        let mut options = CallOptions::default();
+        let turn = self.arrivals.turn();
+        let answered = self.call(&turn, tool, arguments, &options).await?;
+        let Some(confirm) = door::confirmation_of(&answered.answer) else {
+            return Ok(answered);
+        };
+        let Some(person) = self.person else {
+            return Err(self.waits(tool, &confirm, "no user can be asked here"));
+        };
+        let ask = || (self.audience)(&News::Ask { text: &confirm.text });
+        // If a stop and a confirmation arrive together, the stop counts.
+        let yes = tokio::select! {
+            biased;
+            // It is not declined: the same call of the next run would be held as one that a person has refused.
+            end = self.interrupted() => return Err(not_made(&end)),
+            yes = person.confirms(Duration::from_millis(confirm.expires_ms), ask) => yes,
+        };
+        match yes {
+            None => return Err(self.waits(tool, &confirm, "there was no answer here")),
+            Some(true) => options.confirm = Some(confirm.token),
+            Some(false) => options.decline = Some(confirm.token),
+        }
+        self.call(&turn, tool, arguments, &options).await
+    }
+
+    fn waits(&self, tool: &ListedTool, confirm: &Confirm, why: &str) -> Box<CallResult> {
         (self.audience)(&News::Confirm {
             text: &confirm.text,
             id: &confirm.id,
         });
-        let mut result = CallResult::of_text(
+        Box::new(CallResult::of_text(
             Status::WaitsForConfirmation,
             &door::approval_required(tool, confirm, why).text,
-        );
-        result.ms = millis(began.elapsed());
-        result
+        ))
     }
 
     /// Sends a call and carries it to its answer. If the run ends, the call is ended, too.
@@ -165,10 +177,6 @@ impl Hands<'_> {
         options: &CallOptions,
     ) -> Result<AnsweredCall, Box<CallResult>> {
         let is_stop = tool.effect == Effect::Stop;
-        if let Some(end) = self.interrupt.raised().filter(|end| !is_stop && self.counts(end)) {
-            let why = format!("skipped: {}", end.text());
-            return Err(Box::new(CallResult::of_text(Status::NotMade, &why)));
-        }
         let call_id = door::own_id("agent");
         let request = InvokeRequest {
             name: tool.name.clone(),
@@ -182,11 +190,6 @@ impl Hands<'_> {
                 ..options.clone()
             },
         };
-        let failed = |answer: Answer| {
-            let mut result = CallResult::of_text(Status::Failed, &answer.text);
-            result.call_id = Some(call_id.clone());
-            Box::new(result)
-        };
         // What toolboxes want called at the end brings machines to rest, and no client has asked for it.
         let client = if self.ending {
             &self.door.client
@@ -194,12 +197,25 @@ impl Hands<'_> {
             self.client
         };
         let send = |patience| client.invoke(request, patience);
-        let sent = self.door.carry(turn, tool, &call_id, send).await;
+        let sent = tokio::select! {
+            biased;
+            // The run may have ended by now, or end while the call waits for its turn.
+            end = self.interrupted(), if !is_stop => return Err(not_made(&end)),
+            sent = self.door.carry(turn, tool, &call_id, send) => sent,
+        };
         let mut carried = sent.map_err(|why| {
-            if let StartError::Client(error) = &why {
-                self.end_run_without_service(error);
-            }
-            failed(Answer::not_begun(tool, &why))
+            let status = match &why {
+                StartError::Client(error) => {
+                    self.end_run_without_service(error);
+                    if is_callers_fault(error) {
+                        Status::Refused
+                    } else {
+                        Status::NotMade
+                    }
+                }
+                StartError::Stopped => Status::NotMade,
+            };
+            Box::new(CallResult::of_text(status, &Answer::not_begun(tool, &why).text))
         })?;
         let mut ended: Option<End> = None;
         let (mut cut_short, mut began) = (false, false);
@@ -233,9 +249,12 @@ impl Hands<'_> {
                             self.end_run_without_service(error);
                         }
                         let left = ended.map_or_else(String::new, |end| end.text());
-                        let mut result = failed(Answer::lost(tool, &lost, &left));
-                        result.began = true;
-                        return Err(result);
+                        let text = Answer::lost(tool, &lost, &left).text;
+                        return Err(Box::new(CallResult {
+                            call_id: Some(call_id),
+                            began: true,
+                            ..CallResult::of_text(Status::Failed, &text)
+                        }));
                     }
                 },
                 end = interrupted => {
@@ -261,7 +280,7 @@ impl Hands<'_> {
 
     /// Ends the run, because the service is gone.
     fn end_run_without_service(&self, error: &ClientError) {
-        if !matches!(error, ClientError::Refused(_) | ClientError::TooLarge { .. }) {
+        if !matches!(error, ClientError::Refused(_)) && !is_callers_fault(error) {
             self.interrupt.raise(End::Service(error.to_string()));
         }
     }
@@ -270,7 +289,6 @@ impl Hands<'_> {
     async fn read(&self, tool: &ListedTool, answered: &AnsweredCall) -> CallResult {
         let answer = &answered.answer;
         let readable_answer = Answer::of(tool, answer);
-        let result = answer.data.get("result").cloned();
         let mut call_result = CallResult::of_text(
             if readable_answer.failed {
                 Status::Failed
@@ -283,11 +301,10 @@ impl Hands<'_> {
             self.why(tool, &readable_answer.data, answered.cut_short).await;
         }
         if self.settings.door.vision {
-            let content = answer.data.get("content").cloned().unwrap_or_default();
-            let content: Vec<Content> = serde_json::from_value(content).unwrap_or_default();
-            call_result.pictures = content.iter().filter_map(picture).collect();
+            let content = answer.data.get("content").and_then(Value::as_array);
+            call_result.pictures = content.into_iter().flatten().filter_map(picture).collect();
         }
-        call_result.result = result;
+        call_result.result = answer.data.get("result").cloned();
         call_result
     }
 
@@ -304,7 +321,9 @@ impl Hands<'_> {
     async fn why(&self, tool: &ListedTool, data: &Value, cut_short: bool) {
         let kind = data["error"]["kind"].as_str().and_then(|kind| kind.parse().ok());
         let message = data["error"]["message"].as_str().unwrap_or_default();
-        if data["code"] == TAKEOVER || message.contains(TAKEOVER) {
+        // Only what moves a machine can say so in a sentence; others may quote the word.
+        let moves = !matches!(tool.effect, Effect::Read | Effect::Write);
+        if data["code"] == TAKEOVER || (moves && message.contains(TAKEOVER)) {
             self.interrupt.take_over(&tool.toolbox_id, "the vehicle says so");
         }
         if kind == Some(FailureKind::EmergencyStop) {
@@ -319,12 +338,31 @@ impl Hands<'_> {
     }
 }
 
-/// Returns a picture as a URL that models read.
-fn picture(content: &Content) -> Option<String> {
-    let content = serde_json::to_value(content).ok()?;
-    let is_picture = content["type"] == "image";
-    let (kind, data) = (content["mime_type"].as_str()?, content["data"].as_str()?);
-    is_picture.then(|| format!("data:{kind};base64,{data}"))
+/// Returns a picture as a URL that models read; `None` for any other content.
+fn picture(content: &Value) -> Option<String> {
+    match Content::deserialize(content).ok()? {
+        Content {
+            kind: ContentKind::Image,
+            mime_type,
+            data: Some(data),
+            ..
+        } => Some(format!("data:{mime_type};base64,{data}")),
+        _ => None,
+    }
+}
+
+/// A call that is not made, because the run ends.
+fn not_made(end: &End) -> Box<CallResult> {
+    let why = format!("skipped: {}", end.text());
+    Box::new(CallResult::of_text(Status::NotMade, &why))
+}
+
+/// Whether a request could not be sent because of its contents: the service may be there.
+fn is_callers_fault(error: &ClientError) -> bool {
+    matches!(
+        error,
+        ClientError::TooLarge { .. } | ClientError::Unwritable { .. }
+    )
 }
 
 /// Returns a plan in the form in which it is recorded and shown.

@@ -4,7 +4,7 @@
 //! machine. So the name in `Host` has to be a known one; what acts needs the `Origin` of the page and a header that no form of
 //! another site can send.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
@@ -36,6 +36,20 @@ pub(crate) enum Foreign {
     Page,
 }
 
+/// Reads a name of this machine: a name or an address, with or without a port. `None` if it is none.
+pub(crate) fn named(host: &str) -> Option<Authority> {
+    let host = host.trim();
+    match host.parse::<Ipv6Addr>() {
+        Ok(address) => format!("[{address}]").parse().ok(),
+        Err(_) => host.parse().ok(),
+    }
+}
+
+/// The name or the address in it, as certificates have it.
+pub(crate) fn name_of(host: &Authority) -> &str {
+    host.host().trim_matches(['[', ']'])
+}
+
 /// Decides on a request from its head. `path` begins with `/api/` where it is one for data.
 pub(crate) fn admit(
     method: &Method,
@@ -46,16 +60,16 @@ pub(crate) fn admit(
 ) -> Result<(), Foreign> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(HOST).ok_or(Foreign::Host)?;
-    let named: Authority = host.parse().map_err(|_| Foreign::Host)?;
+    let asked: Authority = host.parse().map_err(|_| Foreign::Host)?;
     let is = |allowed: &str| {
-        allowed.trim().parse::<Authority>().is_ok_and(|allowed| {
-            named.host().eq_ignore_ascii_case(allowed.host())
+        named(allowed).is_some_and(|allowed| {
+            asked.host().eq_ignore_ascii_case(allowed.host())
                 && allowed
                     .port_u16()
-                    .is_none_or(|port| named.port_u16() == Some(port))
+                    .is_none_or(|port| asked.port_u16() == Some(port))
         })
     };
-    let own = named.host().trim_matches(['[', ']']).parse() == Ok(here.ip);
+    let own = name_of(&asked).parse() == Ok(here.ip);
     if !own && !LOOPBACK.iter().any(|name| is(name)) && !hosts.iter().any(|name| is(name)) {
         return Err(Foreign::Host);
     }

@@ -7,6 +7,8 @@ use qrcode::render::unicode::Dense1x2;
 use qrcode::types::QrError;
 use qrcode::{EcLevel, QrCode};
 
+use crate::gate;
+
 /// What a phone needs that has no way to the page.
 pub(crate) const NO_WAY: &str = "a phone does not reach the page, which listens on this machine only: set service.doors.console.address to \
                                  \"0.0.0.0:8770\" in mycroft.conf, and start the console again";
@@ -23,9 +25,9 @@ pub(crate) fn url(config: &ConsoleDoor, bound: SocketAddr) -> String {
 /// nor such an address.
 pub(crate) fn phone_url(config: &ConsoleDoor, bound: SocketAddr) -> Option<String> {
     let (port, local) = (bound.port(), bound.ip().is_loopback());
-    match config.hosts.first().map(|host| host.trim()) {
+    match config.hosts.iter().find_map(|host| gate::named(host)) {
         // A proxy has a port of its own.
-        Some(host) if local || host.contains(':') => Some(format!("https://{host}/")),
+        Some(host) if local || host.port().is_some() => Some(format!("https://{host}/")),
         Some(host) => Some(format!("https://{host}:{port}/")),
         None if local => None,
         None => Some(format!("https://{}/", SocketAddr::new(own_address(bound), port))),
@@ -104,6 +106,18 @@ mod tests {
                 &["robot.local:2"],
                 "https://robot.local:2/",
                 Some("https://robot.local:2/"),
+            ),
+            (
+                "[::]:1",
+                &["[fd00::5]"],
+                "https://[fd00::5]:1/",
+                Some("https://[fd00::5]:1/"),
+            ),
+            (
+                "[::]:1",
+                &["fd00::5"],
+                "https://[fd00::5]:1/",
+                Some("https://[fd00::5]:1/"),
             ),
         ] {
             config.hosts = hosts.iter().map(|host| (*host).to_owned()).collect();

@@ -1,21 +1,22 @@
 //! What the page speaks beyond this machine: TLS, with the owner's certificate or one that the console makes. Read [`acceptor`].
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::ConsoleDoor;
+use config::{ConsoleDoor, StagedFile};
 use rcgen::{CertificateParams, DnType, KeyPair};
 use rustls::ServerConfig;
+use rustls::client::verify_server_name;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::ParsedCertificate;
 use sha2::{Digest as _, Sha256};
 use tokio_rustls::TlsAcceptor;
 
-use crate::reach;
+use crate::{gate, reach};
 
 /// Why the page has no TLS.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +25,16 @@ pub(crate) enum TlsError {
     File {
         path: PathBuf,
         cause: String,
+        key: &'static str,
+    },
+    #[error("no certificate can be made: {0}")]
+    Certificate(#[from] rcgen::Error),
+    #[error(
+        "cannot write {path}: {cause}; make its folder writable, or name another file in service.doors.console.{key}"
+    )]
+    Write {
+        path: PathBuf,
+        cause: std::io::Error,
         key: &'static str,
     },
     #[error(
@@ -47,6 +58,8 @@ pub(crate) struct Tls {
     pub(crate) acceptor: TlsAcceptor,
     /// The SHA-256 of the certificate, as browsers show it.
     pub(crate) fingerprint: String,
+    /// The names under which others reach the page and which the certificate lacks: browsers refuse it there.
+    pub(crate) missing_names: Vec<String>,
 }
 
 /// Reads the certificate and its key, and makes both where both are missing.
@@ -82,7 +95,14 @@ pub(crate) fn acceptor(config: &ConsoleDoor) -> Result<Tls, TlsError> {
         cause: cause.to_string(),
     };
     let first = chain.first().ok_or("it has no certificate");
-    let fingerprint = fingerprint(first.map_err(of_certificate(certificate))?);
+    let first = first.map_err(of_certificate(certificate))?;
+    let fingerprint = fingerprint(first);
+    let parsed = ParsedCertificate::try_from(first).map_err(of_certificate(certificate))?;
+    let lacks = |name: &String| {
+        let name = ServerName::try_from(name.as_str());
+        name.is_ok_and(|name| verify_server_name(&parsed, &name).is_err())
+    };
+    let missing_names: Vec<String> = public_names(config).into_iter().filter(lacks).collect();
     let mut server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(pair)?
@@ -93,38 +113,50 @@ pub(crate) fn acceptor(config: &ConsoleDoor) -> Result<Tls, TlsError> {
     Ok(Tls {
         acceptor: TlsAcceptor::from(Arc::new(server)),
         fingerprint,
+        missing_names,
     })
+}
+
+/// The names under which others reach the page: those of the configuration, else the address of this machine.
+fn public_names(config: &ConsoleDoor) -> Vec<String> {
+    let hosts = config.hosts.iter().filter_map(|host| gate::named(host));
+    let names: Vec<String> = hosts.map(|host| gate::name_of(&host).to_owned()).collect();
+    if names.is_empty() {
+        return vec![reach::own_address(config.address).to_string()];
+    }
+    names
 }
 
 /// A certificate that only its owner vouches for: a browser asks once whether to trust it.
 fn make(config: &ConsoleDoor) -> Result<(), TlsError> {
     let (certificate, key) = (&config.certificate_file, &config.key_file);
-    let mut names: Vec<String> = vec![
+    let mut names = vec![
         "localhost".to_owned(),
         reach::own_address(config.address).to_string(),
     ];
-    for host in &config.hosts {
-        let (name, _) = host.split_once(':').unwrap_or((host, ""));
-        names.push(name.trim().to_owned());
+    for name in public_names(config) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
     }
-    names.dedup();
-    let pair = KeyPair::generate().map_err(of_key(key))?;
-    let mut params = CertificateParams::new(names).map_err(of_certificate(certificate))?;
+    let pair = KeyPair::generate()?;
+    let mut params = CertificateParams::new(names)?;
     params
         .distinguished_name
         .push(DnType::CommonName, "the ovos-tools console");
-    let made = params.self_signed(&pair).map_err(of_certificate(certificate))?;
-    write(key, 0o600, &pair.serialize_pem()).map_err(of_key(key))?;
-    write(certificate, 0o644, &made.pem()).map_err(of_certificate(certificate))
-}
-
-fn write(path: &Path, mode: u32, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(mode).open(path)?;
-    file.write_all(text.as_bytes())
+    let made = params.self_signed(&pair)?;
+    let failed = |path: &Path, key| {
+        let path = path.to_owned();
+        move |cause| TlsError::Write { path, cause, key }
+    };
+    let (of_key, of_certificate) = (failed(key, "key_file"), failed(certificate, "certificate_file"));
+    // Both are on the disk before either has its name: the console does not start with one of them.
+    let staged_key = StagedFile::write(key, pair.serialize_pem().as_bytes(), None).map_err(of_key)?;
+    let readable = Permissions::from_mode(0o644);
+    let staged = StagedFile::write(certificate, made.pem().as_bytes(), Some(readable));
+    let staged = staged.map_err(of_certificate)?;
+    staged_key.replace().map_err(failed(key, "key_file"))?;
+    staged.replace().map_err(failed(certificate, "certificate_file"))
 }
 
 fn of_certificate<E: ToString>(path: &Path) -> impl Fn(E) -> TlsError {
@@ -164,6 +196,11 @@ mod tests {
         assert_eq!(acceptor(&config).unwrap().fingerprint, first);
         assert_eq!(first.len(), 32 * 3 - 1);
         let text = || acceptor(&config).err().unwrap().to_string();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(
+            (mode(&config.key_file), mode(&config.certificate_file)),
+            (0o600, 0o644)
+        );
 
         fs::set_permissions(&config.key_file, fs::Permissions::from_mode(0o644)).unwrap();
         assert!(text().contains("run `chmod 600"), "{}", text());
@@ -185,5 +222,46 @@ mod tests {
         assert!(text().contains("console-key.pem does not"), "{}", text());
         fs::remove_file(&config.certificate_file).unwrap();
         assert_ne!(acceptor(&config).unwrap().fingerprint, first);
+    }
+    /// A file where a folder has to be: not even root can write below it.
+    #[test]
+    fn files_that_cannot_be_made_are_told_as_that_and_none_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let blocked = folder.path().join("blocked");
+        fs::write(&blocked, "").unwrap();
+        for key in ["key_file", "certificate_file"] {
+            let mut config = door_in(folder.path());
+            let file = match key {
+                "key_file" => &mut config.key_file,
+                _ => &mut config.certificate_file,
+            };
+            *file = blocked.join("it.pem");
+            let text = acceptor(&config).err().unwrap().to_string();
+            let setting = format!("service.doors.console.{key}");
+            assert!(text.contains("cannot write") && text.contains(&setting), "{text}");
+            assert!(!config.key_file.exists() && !config.certificate_file.exists());
+        }
+    }
+
+    #[test]
+    fn a_certificate_has_every_name_of_the_page_and_one_that_lacks_a_name_says_so() {
+        for host in [
+            "robot.test",
+            "robot.test:8770",
+            "[fd00::5]:8770",
+            "fd00::5",
+            "192.0.2.7:1",
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut config = door_in(folder.path());
+            config.hosts = vec![host.to_owned()];
+            assert_eq!(
+                acceptor(&config).unwrap().missing_names,
+                Vec::<String>::new(),
+                "{host}"
+            );
+            config.hosts.push("later.test:1".to_owned());
+            assert_eq!(acceptor(&config).unwrap().missing_names, ["later.test"], "{host}");
+        }
     }
 }

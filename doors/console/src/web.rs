@@ -94,6 +94,17 @@ impl Web {
         let tls = (!address.ip().is_loopback())
             .then(|| tls::acceptor(config))
             .transpose()?;
+        if let Some(Tls { missing_names, .. }) = &tls
+            && !missing_names.is_empty()
+        {
+            tracing::warn!(
+                names = missing_names.join(", "),
+                certificate = %config.certificate_file.display(),
+                key = %config.key_file.display(),
+                "the certificate does not have all names of the page, so browsers warn of it again; to have a new one made, delete \
+                 it and its key, and start the console again"
+            );
+        }
         let people = People::of(config)?;
         let failed = |cause| WebError::Listen { address, cause };
         let listener = TcpListener::bind(address).await.map_err(failed)?;

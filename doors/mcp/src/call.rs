@@ -132,6 +132,10 @@ pub(crate) async fn carried<A>(
         farewell = &mut leaving, if tool.effect != Effect::Stop => {
             return Err(answer::result(Answer::cancelled(tool, farewell.reason())));
         }
+        // It may wait for its turn, and is not sent then.
+        why = call.ends(), if tool.effect != Effect::Stop => {
+            return Err(answer::result(Answer::cancelled(tool, why)));
+        }
         begun = door.link.carry(turn, tool, call_id, send) => begun,
     };
     let mut moves = moves(context, tool.effect);

@@ -164,8 +164,8 @@ fn annotations(effect: Effect) -> ToolAnnotations {
     let annotations = ToolAnnotations::new();
     match effect {
         Effect::Read => annotations.read_only(true).open_world(false),
-        Effect::Write | Effect::Motion | Effect::Resume => annotations.destructive(true),
-        Effect::Safe | Effect::Stop => annotations.destructive(false).idempotent(true),
+        effect if effect.is_destructive() => annotations.destructive(true),
+        _ => annotations.destructive(false).idempotent(true),
     }
 }
 

@@ -37,10 +37,6 @@ async fn carried(
     long: &LongCall<Outcome>,
 ) -> Outcome {
     let call_id = long.call_id();
-    // The conversation may have ended before this task first runs.
-    if long.was_told_to_end().is_some() {
-        return Outcome::refused(&Answer::cancelled(tool, "it was withdrawn before it began"));
-    }
     let request = InvokeRequest {
         name: tool.name.clone(),
         args,
@@ -53,7 +49,15 @@ async fn carried(
         },
     };
     let send = |patience| client.invoke(request, patience);
-    let mut carried = match door.carry(turn, tool, call_id, send).await {
+    let sent = tokio::select! {
+        biased;
+        // The conversation may have ended before this task first runs, or while the call waits for its turn.
+        _ = long.ends() => {
+            return Outcome::refused(&Answer::cancelled(tool, "it was withdrawn before it began"));
+        }
+        sent = door.carry(turn, tool, call_id, send) => sent,
+    };
+    let mut carried = match sent {
         Ok(carried) => carried,
         Err(why) => return Outcome::refused(&Answer::not_begun(tool, &why)),
     };
@@ -103,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// A call and the end of its conversation can arrive in one read.
+    /// A call and the end of its conversation can arrive in one read, and the end while the call waits for its turn.
     #[tokio::test]
     async fn a_call_that_was_cancelled_before_it_began_is_not_sent() {
         let bus = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -129,7 +133,7 @@ mod tests {
             &[],
             CancellationToken::new(),
         );
-        let tool = ListedTool {
+        let tool = Arc::new(ListedTool {
             exported: "wave".to_owned(),
             toolbox_id: "arm".to_owned(),
             name: "wave".to_owned(),
@@ -139,15 +143,27 @@ mod tests {
             arguments: Arc::new(Object::new()),
             output: None,
             agent_end: Vec::new(),
-        };
-        let long = LongCalls::new(Duration::from_secs(1)).call("c", "wave");
-        long.end("its conversation is over");
-        let turn = door.arrivals().turn();
-        let outcome = call(door, client.clone(), turn, Arc::new(tool), Object::new(), long).await;
-        assert!(
-            matches!(&outcome, Outcome::Failure { kind, .. } if kind == "CancelledError"),
-            "{outcome:?}"
-        );
+        });
+        for waits_for_its_turn in [false, true] {
+            let long = LongCalls::new(Duration::from_secs(1)).call("c", "wave");
+            let arrivals = door.arrivals();
+            let earlier = waits_for_its_turn.then(|| arrivals.turn());
+            let turn = arrivals.turn();
+            if !waits_for_its_turn {
+                long.end("its conversation is over");
+            }
+            let (door, tool) = (door.clone(), tool.clone());
+            let called = call(door, client.clone(), turn, tool, Object::new(), long.clone());
+            // The call is polled first.
+            let (outcome, ()) = tokio::join!(biased; called, async {
+                long.end("its conversation is over");
+                drop(earlier);
+            });
+            assert!(
+                matches!(&outcome, Outcome::Failure { kind, .. } if kind == "CancelledError"),
+                "{waits_for_its_turn}: {outcome:?}"
+            );
+        }
         client.user_stop().expect("it is sent");
         let first = heard.next().await.expect("a frame").expect("a text");
         assert!(first.to_string().contains("ovos.stop"), "{first}");

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::peers::Peers;
-use crate::private_file::write_private;
+use crate::private_file::write_all_private;
 
 /// The certificate by which every other one is believed.
 const AUTHORITY: &str = "authority.pem";
@@ -49,10 +49,16 @@ pub(crate) enum FolderError {
     File { path: PathBuf, why: String },
     /// Others can read a key.
     #[error(
-        "{path} may be read by others than its owner (mode {mode:o}), so whoever has read it can be this machine; make new \
-         certificates, or `chmod 600` it if nobody has", path = .path.display()
+        "other users have access to {path} (mode {mode:o}): anyone who has read it can {loss}; run `chmod 600 {path}` if nobody \
+         has, else {remedy}", path = .path.display()
     )]
-    Open { path: PathBuf, mode: u32 },
+    Open {
+        path: PathBuf,
+        mode: u32,
+        /// What anyone can do with the key.
+        loss: &'static str,
+        remedy: &'static str,
+    },
     /// Its certificate is not valid now.
     #[error("{0}")]
     Validity(String),
@@ -101,11 +107,29 @@ impl Folder {
             _ => file_error(&path, &error),
         })?;
         let identity = serde_json::from_str(&text).map_err(|error| file_error(&path, &error))?;
-        for key in [self.key(), self.authority_key()] {
-            let Ok(found) = fs::metadata(&key) else { continue };
+        // The authority's key is the worse loss.
+        for (path, loss, remedy) in [
+            (
+                self.authority_key(),
+                "let machines into this fabric under any name",
+                "make a new fabric with `ovos-tools fabric init` in an empty folder, and invite its machines again",
+            ),
+            (
+                self.key(),
+                "pose as this machine",
+                "revoke it on the other machines (`ovos-tools fabric revoke`), and let it join again under a new name, with a file \
+                 that `ovos-tools fabric invite` makes where the authority is",
+            ),
+        ] {
+            let Ok(found) = fs::metadata(&path) else { continue };
             let mode = found.permissions().mode() & 0o777;
             if mode & 0o077 != 0 {
-                return Err(FolderError::Open { path: key, mode });
+                return Err(FolderError::Open {
+                    path,
+                    mode,
+                    loss,
+                    remedy,
+                });
             }
         }
         for needed in [self.key(), self.certificate(), self.authority()] {
@@ -131,12 +155,15 @@ impl Folder {
     /// # Errors
     /// A file cannot be written.
     pub(crate) fn install(&self, files: &MachineFiles) -> Result<(), String> {
-        write_private(&self.authority(), &files.authority)?;
-        write_private(&self.certificate(), &files.certificate)?;
-        write_private(&self.key(), &files.key)?;
         let identity = serde_json::to_string_pretty(&files.identity).map_err(|error| error.to_string())?;
-        // The last one: with it the folder is complete.
-        write_private(&self.0.join(IDENTITY), &(identity + "\n"))
+        // The identity is the last one: with it the folder is complete. A renewal replaces a certificate and its key, which have to
+        // fit each other.
+        write_all_private(&[
+            (&self.authority(), &files.authority),
+            (&self.certificate(), &files.certificate),
+            (&self.key(), &files.key),
+            (&self.0.join(IDENTITY), &(identity + "\n")),
+        ])
     }
 }
 
@@ -253,13 +280,42 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(folder.path()), mode(&folder.key())), (0o700, 0o600));
         assert!(matches!(folder.valid_identity(), Err(FolderError::Validity(_))));
-        fs::set_permissions(folder.key(), fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(
-            folder.identity(),
-            Err(FolderError::Open { mode: 0o640, .. })
-        ));
-        fs::set_permissions(folder.key(), fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(folder.authority_key(), "k").unwrap();
+        for (key, advice) in [
+            (folder.key(), "pose as this machine"),
+            (folder.authority_key(), "`ovos-tools fabric init`"),
+        ] {
+            fs::set_permissions(folder.key(), fs::Permissions::from_mode(0o600)).unwrap();
+            fs::set_permissions(folder.authority_key(), fs::Permissions::from_mode(0o600)).unwrap();
+            folder.identity().unwrap();
+            fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
+            let error = folder.identity().unwrap_err();
+            assert!(matches!(&error, FolderError::Open { mode: 0o640, .. }), "{error}");
+            let chmod = format!("`chmod 600 {}`", key.display());
+            let text = error.to_string();
+            assert!(text.contains(advice) && text.contains(&chmod), "{text}");
+        }
+        fs::remove_file(folder.authority_key()).unwrap();
         fs::remove_file(folder.certificate()).unwrap();
         assert!(matches!(folder.identity(), Err(FolderError::File { .. })));
+    }
+
+    #[test]
+    fn a_renewal_that_fails_leaves_the_certificate_that_fits_the_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(Some(dir.path().join("fabric")));
+        let files = |text: &str| MachineFiles {
+            identity: identity(),
+            authority: text.to_owned(),
+            certificate: text.to_owned(),
+            key: text.to_owned(),
+        };
+        folder.install(&files("first")).unwrap();
+        // What is written beside the file cannot be written.
+        fs::create_dir(dir.path().join("fabric/identity.json.new")).unwrap();
+        folder.install(&files("second")).unwrap_err();
+        for path in [folder.authority(), folder.certificate(), folder.key()] {
+            assert_eq!(fs::read_to_string(&path).unwrap(), "first", "{}", path.display());
+        }
     }
 }

@@ -2,23 +2,28 @@
 //! asked to, when the server ends, and when this program is gone.
 //!
 //! Launchers (`npx`, `uvx`, shells) start the server as a process of its own, which a signal to the launcher does not reach. The
-//! keeper adopts every descendant that its parent leaves behind, so it finds them all. Read [`keep`].
+//! keeper adopts every descendant that its parent leaves behind, so it finds them all, and gives each the same time to end. Read
+//! [`keep`].
 
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitCode, ExitStatus};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper,
-    set_parent_process_death_signal, wait,
+    Pid, Signal, WaitOptions, getpgrp, getpid, getppid, kill_process, kill_process_group,
+    set_child_subreaper, set_parent_process_death_signal, wait,
 };
 use signals::Ending;
 use tokio::process::Command;
 
-/// How long a server has to end after SIGTERM.
+/// How long a server has to end after SIGTERM, and what a launcher has left behind after that.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How often is looked whether a process has ended.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// The exit code of a shell that cannot start a command.
 const NOT_STARTED: u8 = 127;
@@ -73,19 +78,38 @@ async fn run(parent: &str, command: &[OsString]) -> Result<ExitStatus, String> {
     match tokio::time::timeout(GRACE, child.wait()).await {
         Ok(status) => status.map_err(ended),
         Err(_) => {
-            child.kill().await.map_err(ended)?;
+            child.start_kill().map_err(ended)?;
             child.wait().await.map_err(ended)
         }
     }
 }
 
-/// Kills all processes that the server has left behind, and those that these leave behind in turn.
+/// Ends all processes that the server has left behind, and those that these leave behind in turn: asks each to end, and kills what is
+/// left after [`GRACE`].
 fn end_descendants() {
+    let until = Instant::now() + GRACE;
+    let mut asked: Vec<Pid> = Vec::new();
+    loop {
+        for pid in children() {
+            if !asked.contains(&pid) {
+                asked.push(pid);
+                _ = kill_process(pid, Signal::TERM);
+            }
+        }
+        match wait(WaitOptions::NOHANG) {
+            // It may have left children behind.
+            Ok(Some(_)) => {}
+            Ok(None) if Instant::now() < until => thread::sleep(LOOK),
+            Ok(None) => break,
+            // There are no children.
+            Err(_) => return,
+        }
+    }
     // Each round ends at least one process. A server that forks faster than this is left to the kernel's limits.
     for _ in 0..10_000 {
         let children = children();
         if children.is_empty() {
-            return;
+            break;
         }
         for pid in children {
             _ = kill_process(pid, Signal::KILL);
@@ -95,6 +119,12 @@ fn end_descendants() {
             return;
         }
     }
+    // There are children, and the kernel does not list them (`/proc` is hidden, or it lacks CONFIG_PROC_CHILDREN).
+    if matches!(wait(WaitOptions::NOHANG), Ok(None)) && getpgrp() == getpid() {
+        complain("the processes that the server left behind are not listed in /proc: their group is killed");
+        // This process is in it, too.
+        _ = kill_process_group(getpid(), Signal::KILL);
+    }
 }
 
 /// Returns the children of this process, including adopted ones.
@@ -102,13 +132,12 @@ fn children() -> Vec<Pid> {
     let tasks = fs::read_dir("/proc/self/task");
     let tasks = tasks.into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    let pids: Vec<Pid> = lists
+    lists
         .flat_map(|list| {
             let pids = list.split_whitespace().map(str::parse);
             pids.flatten().filter_map(Pid::from_raw).collect::<Vec<_>>()
         })
-        .collect();
-    pids
+        .collect()
 }
 
 /// Returns the exit code as a shell does.
@@ -120,7 +149,7 @@ fn code(status: ExitStatus) -> u8 {
 
 #[allow(
     clippy::print_stderr,
-    reason = "it is the server's, which the mounts program reads"
+    reason = "the mounts program reads the server's stderr, which this process shares"
 )]
 fn complain(error: &str) {
     eprintln!("{error}");

@@ -11,7 +11,7 @@ use ovos_toolbox_wire::{Failure, FailureKind, Object};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -71,8 +71,10 @@ impl Line {
 
     /// A message to the device, or to the client of a named session as an answer to what was said in it last.
     pub(crate) fn message(&self, topic: &str, data: Value, session_id: Option<&str>) -> Message {
-        let Value::Object(data) = data else {
-            return Message::new(topic, Object::new());
+        let data = match data {
+            Value::Object(data) => data,
+            // Nobody would understand it, but it has to have the context of ours.
+            _ => Object::new(),
         };
         let recent = session_id.and_then(|id| self.ears.said_in(id));
         let mut message = match recent {
@@ -115,19 +117,21 @@ impl Line {
         topics: impl IntoIterator<Item = T>,
     ) -> Result<Subscription, Failure> {
         let mut connection = self.bus.connection();
-        if timeout(BUS_WAIT, connection.wait_for(Connection::is_up))
-            .await
-            .is_err()
-        {
-            return Err(no_bus());
+        let (heard, messages) = mpsc::channel(WAITING);
+        let topics: Vec<String> = topics.into_iter().map(Into::into).collect();
+        let until = Instant::now() + BUS_WAIT;
+        loop {
+            match timeout_at(until, connection.wait_for(Connection::is_up)).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(_)) | Err(_) => return Err(no_bus()),
+            }
+            let mut open = self.ears.open.lock();
+            // A connection that breaks clears the list: what is pushed after that would hear nothing and not notice it.
+            if self.bus.connection_now().is_up() {
+                open.push(Ear { topics, heard });
+                return Ok(Subscription(messages));
+            }
         }
-        let (sender, messages) = mpsc::channel(WAITING);
-        let topics = topics.into_iter().map(Into::into).collect();
-        self.ears.open.lock().push(Ear {
-            topics,
-            heard: sender,
-        });
-        Ok(Subscription(messages))
     }
 
     /// Sends a message.
@@ -155,17 +159,19 @@ impl Line {
         data: Value,
         answers: &[&str],
     ) -> Result<Option<Message>, Failure> {
-        let until = Instant::now() + ANSWER_WAIT;
         let mut hearing = self.hear(answers.iter().copied()).await?;
         let question = self.message(topic, data, None);
         self.send(&question)?;
+        // The bus may have been away before.
+        let until = Instant::now() + ANSWER_WAIT;
         hearing.until(until, |message| is_about(&question, message)).await
     }
 }
 
 /// Whether a message was derived from one of ours.
 pub(crate) fn is_about(ours: &Message, message: &Message) -> bool {
-    message.context.get(MARK) == ours.context.get(MARK)
+    let mark = ours.context.get(MARK);
+    mark.is_some() && message.context.get(MARK) == mark
 }
 
 fn no_bus() -> Failure {
@@ -276,5 +282,67 @@ impl BusHandler for Ears {
 
     fn instead(&self, _: &str, _: &str) -> Option<String> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use futures_util::{SinkExt as _, StreamExt as _};
+    use tokio::net::TcpListener;
+    use tokio_tungstenite::tungstenite::Message as Frame;
+
+    use super::*;
+
+    #[test]
+    fn only_a_message_with_our_mark_is_about_ours() {
+        let message = |mark: Option<&str>| {
+            let mut message = Message::new("t", Object::new());
+            if let Some(mark) = mark {
+                message.context.insert(MARK.to_owned(), mark.into());
+            }
+            message
+        };
+        for (ours, theirs, expected) in [
+            (Some("a"), Some("a"), true),
+            (Some("a"), Some("b"), false),
+            (Some("a"), None, false),
+            (None, None, false),
+        ] {
+            let found = is_about(&message(ours), &message(theirs));
+            assert_eq!(found, expected, "{ours:?} {theirs:?}");
+        }
+    }
+
+    /// The clock moves only where the test moves it.
+    #[tokio::test(start_paused = true)]
+    async fn the_time_to_answer_begins_when_the_question_is_sent() {
+        // The clock does not move by itself while a blocking task runs.
+        let (let_go, held) = mpsc::channel::<()>();
+        let holds = tokio::task::spawn_blocking(move || _ = held.recv());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let shutdown = CancellationToken::new();
+        let address = BusConfig {
+            url: format!("ws://{}", listener.local_addr().unwrap())
+                .parse()
+                .unwrap(),
+            ssl_cert: None,
+            max_message_bytes: 1 << 20,
+        };
+        let line = Line::start(&address, &TaskTracker::new(), shutdown.clone());
+        let asking = tokio::spawn(async move { line.ask("question", json!({}), &["answer"]).await });
+        let (stream, _) = listener.accept().await.unwrap();
+        tokio::time::advance(BUS_WAIT - Duration::from_millis(500)).await;
+        let mut bus = tokio_tungstenite::accept_async(stream).await.unwrap();
+        let question = bus.next().await.unwrap().unwrap();
+        let question = Message::parse(question.to_text().unwrap()).unwrap();
+        let answer = question.reply("answer", Object::new());
+        bus.send(Frame::text(answer.to_text())).await.unwrap();
+        let answer = asking.await.unwrap().unwrap();
+        assert_eq!(answer.map(|answer| answer.kind), Some("answer".to_owned()));
+        shutdown.cancel();
+        drop(let_go);
+        holds.await.unwrap();
     }
 }

@@ -42,12 +42,12 @@ class Stops:
         with self._lock:
             if self._stopped and not emergency:
                 return
-            seen = self._emergencies
         try:
             self._halt(subsystems, emergency)
         finally:
+            # An emergency stop that was lifted meanwhile is not repeated: nothing would lift it again.
             with self._lock:
-                again = not emergency and self._emergencies != seen
+                again = not emergency and self._stopped
             if again:
                 self._halt(ALL, True)
 
@@ -61,12 +61,17 @@ class Stops:
             return self._emergencies
 
     def resume(self, seen: int) -> None:
-        """Asks the toolbox whether the stop may be lifted. Raises ToolError if a newer stop came meanwhile."""
-        self._resume()
-        with self._lock:
-            overtaken = self._emergencies != seen
-            if not overtaken:
-                self._stopped = False
-        if overtaken:
-            self._halt(ALL, True)
-            raise ToolError("EmergencyStop", "a newer emergency stop came while this one was lifted; it holds")
+        """Asks the toolbox whether the stop may be lifted. Raises what the toolbox raises, and ToolError if a newer stop
+        came meanwhile: then the toolbox is halted again, because it may have powered something, even if it refused."""
+        lifted = False
+        try:
+            self._resume()
+            lifted = True
+        finally:
+            with self._lock:
+                overtaken = self._stopped and self._emergencies != seen
+                if lifted and not overtaken:
+                    self._stopped = False
+            if overtaken:
+                self._halt(ALL, True)
+                raise ToolError("EmergencyStop", "a newer emergency stop came while this one was lifted; it holds")

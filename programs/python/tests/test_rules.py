@@ -7,7 +7,7 @@ import enum
 import struct
 import threading
 import unittest
-from typing import Annotated, Any, Dict, List, Literal, Optional, Tuple, TypedDict, Union
+from typing import Annotated, Any, Callable, Dict, List, Literal, Optional, Tuple, TypedDict, Union
 
 from ovos_tools_program import Action, Field, Toolbox, action, conclude, planned, tool
 from ovos_tools_program.errors import ToolError
@@ -43,22 +43,28 @@ class Starts(unittest.TestCase):
 
 
 class Machine:
-    """Notes halts; a gate holds one inside the toolbox."""
+    """Notes halts and resumes; a gate holds those that begin while it is closed inside the toolbox."""
 
     def __init__(self) -> None:
         self.halts: List[bool] = []
         self.inside = threading.Event()
         self.gate = threading.Event()
         self.gate.set()
+        self.refuses_resumes = False
 
     def halt(self, subsystems: List[str], emergency: bool) -> None:
         self.halts.append(emergency)
-        self.inside.set()
-        self.gate.wait(5)
+        self.pass_gate()
 
     def resume(self) -> None:
+        self.pass_gate()
+        if self.refuses_resumes:
+            raise ToolError("HardwareError", "a motor is hot")
+
+    def pass_gate(self) -> None:
+        gate = self.gate
         self.inside.set()
-        self.gate.wait(5)
+        gate.wait(5)
 
 
 class StopOrder(unittest.TestCase):
@@ -70,51 +76,91 @@ class StopOrder(unittest.TestCase):
         self.stops.emergency_begins()
         self.stops.halt(["all"], True)
 
-    def beside(self, work: Any) -> threading.Thread:
-        self.machine.gate.clear()
-        self.machine.inside.clear()
+    def resume(self) -> None:
+        self.stops.resume(self.stops.resume_begins())
+
+    def beside(self, work: Any) -> Callable[[], None]:
+        """Holds `work` inside the toolbox until what this returns is called. What begins later is not held."""
+        gate, machine = threading.Event(), self.machine
+        machine.gate = gate
+        machine.inside.clear()
         thread = threading.Thread(target=work)
         thread.start()
-        self.machine.inside.wait(5)
-        return thread
+        self.assertTrue(machine.inside.wait(5))
+        machine.gate = threading.Event()
+        machine.gate.set()
+
+        def end() -> None:
+            gate.set()
+            thread.join()
+
+        return end
+
+    def resume_beside(self) -> Tuple[Callable[[], None], List[ToolError]]:
+        errors: List[ToolError] = []
+
+        def resume() -> None:
+            try:
+                self.resume()
+            except ToolError as error:
+                errors.append(error)
+
+        return self.beside(resume), errors
 
     def test_no_gentle_halt_after_an_emergency_until_a_resume(self) -> None:
         self.emergency()
         self.stops.halt(["arm"], False)
         self.assertEqual(self.machine.halts, [True])
-        self.stops.resume(self.stops.resume_begins())
+        self.resume()
         self.stops.halt(["arm"], False)
         self.assertEqual(self.machine.halts, [True, False])
 
-    def test_a_gentle_halt_under_way_is_followed_by_the_emergency_again(self) -> None:
-        thread = self.beside(lambda: self.stops.halt(["arm"], False))
-        self.stops.emergency_begins()
-        self.machine.gate.set()
-        thread.join()
-        self.assertEqual(self.machine.halts, [False, True])
+    def test_a_gentle_halt_under_way_is_followed_by_the_emergency_again_unless_that_was_lifted(self) -> None:
+        for is_lifted in (False, True):
+            with self.subTest(is_lifted=is_lifted):
+                self.setUp()
+                end = self.beside(lambda: self.stops.halt(["arm"], False))
+                self.stops.emergency_begins()
+                if is_lifted:
+                    self.resume()
+                end()
+                self.assertEqual(self.machine.halts, [False] if is_lifted else [False, True])
+                self.assertEqual(self.stops.stopped, not is_lifted)
 
     def test_a_resume_that_a_stop_overtakes_fails_and_the_stop_holds(self) -> None:
+        for refuses in (False, True):
+            with self.subTest(refuses=refuses):
+                self.setUp()
+                self.machine.refuses_resumes = refuses
+                self.emergency()
+                end, errors = self.resume_beside()
+                self.stops.emergency_begins()
+                end()
+                self.assertEqual([error.kind for error in errors], ["EmergencyStop"])
+                self.assertEqual(self.machine.halts, [True, True])
+                self.assertTrue(self.stops.stopped)
+
+    def test_a_resume_that_the_toolbox_refuses_lifts_nothing(self) -> None:
+        self.machine.refuses_resumes = True
         self.emergency()
-        errors: List[ToolError] = []
-
-        def resume() -> None:
-            try:
-                self.stops.resume(self.stops.resume_begins())
-            except ToolError as error:
-                errors.append(error)
-
-        thread = self.beside(resume)
-        self.stops.emergency_begins()
-        self.machine.gate.set()
-        thread.join()
-        self.assertEqual(errors[0].kind, "EmergencyStop")
-        self.assertEqual(self.machine.halts, [True, True])
+        with self.assertRaisesRegex(ToolError, "a motor is hot"):
+            self.resume()
+        self.assertEqual(self.machine.halts, [True])
         self.assertTrue(self.stops.stopped)
+
+    def test_a_stop_that_overtook_a_resume_and_was_lifted_is_not_repeated(self) -> None:
+        self.emergency()
+        end, errors = self.resume_beside()
+        self.emergency()
+        self.resume()
+        end()
+        self.assertEqual((errors, self.machine.halts), ([], [True, True]))
+        self.assertFalse(self.stops.stopped)
 
     def test_a_repeated_halt_is_gentle_once_the_stop_was_lifted(self) -> None:
         self.emergency()
         self.stops.again(["arm"])
-        self.stops.resume(self.stops.resume_begins())
+        self.resume()
         self.stops.again(["arm"])
         self.assertEqual(self.machine.halts, [True, True, False])
 

@@ -139,7 +139,9 @@ class OVOSToolsToolBox(ToolBox):
         try:
             changes, seen = self._service.changes, self._loaded()
             exported = self._service.client.export("openai", detail=True)
-            tools = self._toolset.select(exported, set(self._own), self.toolbox_id)
+            tools, nameless = self._toolset.select(exported, set(self._own), self.toolbox_id)
+            if nameless:
+                LOG.warning(f"not mirrored, because their names are taken or too long for models: {', '.join(nameless)}")
             self._changes, self._seen = changes, seen
             self._of_service = {tool.shown: tool for tool in tools}
             self._mirrored = {tool.shown: self._agent_tool(tool) for tool in tools}

@@ -1,10 +1,12 @@
 """Which tools of the service are mirrored, and under which names. Pure."""
 import re
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 EFFECTS = ("read", "write", "motion", "safe", "stop", "resume")
 AUDIENCES = ("model", "person")
+#: The longest name that models take, in characters.
+LONGEST_NAME = 64
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,11 @@ class Toolset:
         if not isinstance(self.audience, list) or any(one not in AUDIENCES for one in self.audience):
             raise ValueError(f"`audience` is {self.audience!r}; expected a list of some of {', '.join(AUDIENCES)}")
 
-    def select(self, exported: List[Dict[str, Any]], taken: set, own_id: str) -> List[Tool]:
-        """The tools from the answer to `ovos.tools.export` in the format `openai` with `detail`. `taken` are names of the mirror's
-        own; `own_id` is a toolbox that is never mirrored: the mirror itself.
+    def select(self, exported: List[Dict[str, Any]], taken: set, own_id: str) -> Tuple[List[Tool], List[str]]:
+        """The tools from the answer to `ovos.tools.export` in the format `openai` with `detail`, and those that are permitted and have
+        no name left. `taken` are names of the mirror's own; `own_id` is a toolbox that is never mirrored: the mirror itself.
         """
-        tools = []
+        tools, nameless = [], []
         taken = set(taken)
         for export in exported:
             function, tool = export["function"], export["tool"]
@@ -96,12 +98,13 @@ class Toolset:
             shown = function["name"]
             if shown in taken:
                 shown = f"{toolbox_id}__{name}"
-            if shown in taken:
+            if shown in taken or len(shown) > LONGEST_NAME:
+                nameless.append(f"{toolbox_id}__{name}")
                 continue
             taken.add(shown)
             description = function.get("description", "")
             tools.append(Tool(shown, toolbox_id, name, description, effect, function["parameters"]))
-        return tools
+        return tools, nameless
 
     def permits(self, name: str, toolbox_id: str, effect: str, audience: str) -> bool:
         """Whether a tool is mirrored. One that stops or lifts a stop never is."""

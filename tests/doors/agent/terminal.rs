@@ -130,6 +130,22 @@ fn a_person_at_the_terminal_lets_a_call_run_or_refuses_it() {
 }
 
 #[test]
+fn a_stop_at_the_question_ends_the_run_and_leaves_no_call_to_approve() {
+    let stage = Stage::on_hardware();
+    let model = Model::new(vec![call("assemble", quick("left_arm"))]);
+    let Some(mut terminal) = Terminal::new(&stage, &model) else {
+        return;
+    };
+    terminal.until(QUESTION, 1, |_| {});
+    terminal.press(" ");
+    assert_eq!(terminal.end().code(), Some(22), "{}", terminal.shown());
+    assert!(stage.scene.motors().is_empty(), "{}", terminal.shown());
+    for text in ["ovos-tools approve", "waiting for approval"] {
+        assert!(!terminal.shown().contains(text), "{}", terminal.shown());
+    }
+}
+
+#[test]
 fn a_key_that_is_pressed_twice_does_not_answer_the_next_question() {
     let stage = Stage::on_hardware();
     let model = Model::new(vec![

@@ -116,3 +116,17 @@ fn a_mount_that_is_taken_away_ends() {
     until_gone(&seen, "its mount");
     assert!(scene.trace("fake").contains("eof"), "it was asked politely");
 }
+
+/// A server that writes something down when it is asked to end.
+#[test]
+fn a_server_is_asked_to_end_also_behind_a_launcher() {
+    for words in [&["flushes"][..], &["launcher", "flushes"]] {
+        let mut scene = Scene::of(|sandbox| json!({ "fake": fake(sandbox, "fake", words) }));
+        scene.until_tools("fake", 10);
+        let seen = until_told(&mut scene, "fake", words.len());
+        scene.reload(&json!({}));
+        until_gone(&seen, "its mount");
+        let trace = scene.trace("fake");
+        assert!(trace.contains("flushed"), "{words:?}: {trace}");
+    }
+}

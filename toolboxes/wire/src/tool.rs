@@ -48,6 +48,16 @@ impl Effect {
         }
     }
 
+    /// Whether a client should be careful with tools of this effect, because what they do cannot simply be undone. What brings a
+    /// machine to safety is never held up by a question.
+    #[must_use]
+    pub fn is_destructive(self) -> bool {
+        match self {
+            Self::Write | Self::Motion | Self::Resume => true,
+            Self::Read | Self::Safe | Self::Stop => false,
+        }
+    }
+
     /// The word used on the bus and in plans.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -19,7 +19,7 @@ pub struct ClientConfig {
     pub max_retry: Duration,
     /// Longer frames, in bytes, are dropped on receipt and refused for sending: the bus would close the connection.
     pub drop_above: usize,
-    /// Longer received frames, in bytes, end the connection; at least `drop_above`.
+    /// Longer received frames, in bytes, end the connection. Counts as `drop_above` if it is less.
     pub message_limit: usize,
     /// How many messages may wait to be written; at least the number of calls in flight.
     pub answer_queue: usize,

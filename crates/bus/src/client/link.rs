@@ -53,10 +53,11 @@ pub(super) async fn hold(
     let (over, sent_again) = (CancellationToken::new(), CancellationToken::new());
     // Bounded: while the writer is blocked, further pongs are dropped.
     let (pongs, pongs_owed) = mpsc::channel(8);
+    let limit = shared.config.message_limit.max(shared.config.drop_above);
     let reader = Reader {
         shared: Arc::clone(shared),
         handler: Arc::clone(handler),
-        frames: FrameReader::new(End::Client, shared.config.message_limit, line.read),
+        frames: FrameReader::new(End::Client, limit, line.read),
         pongs,
     };
     let reader = {
@@ -83,19 +84,22 @@ pub(super) async fn hold(
         () = overdue(shutdown) => Err(io::ErrorKind::TimedOut.into()),
     };
     let unwritten = writer.answers;
-    let read = if written.is_ok() && shutdown.is_cancelled() {
-        // The close frame is written. Wait for the bus's close frame, so that the connection is not cut off.
-        let over = over.clone();
+    // At the shutdown the close frame is written, and the bus answers it. After a failed write, the bus may have said why it
+    // closed the connection.
+    if written.is_ok() == shutdown.is_cancelled() {
         tokio::select! { () = over.cancelled() => {} () = sleep(CLOSE_WAIT) => {} }
-        over.cancel();
-        reader.await
-    } else {
-        over.cancel();
-        reader.await
-    };
-    let reason = match (written, read) {
+    }
+    over.cancel();
+    let reason = match (written, reader.await) {
+        (
+            Err(_),
+            Ok(ReadEnd {
+                reason,
+                is_close: true,
+            }),
+        )
+        | (Ok(()), Ok(ReadEnd { reason, .. })) => reason,
         (Err(error), _) => error.to_string(),
-        (Ok(()), Ok(reason)) => reason,
         (Ok(()), Err(error)) => format!("the reader failed: {error}"),
     };
     ConnectionEnd { reason, unwritten }
@@ -106,6 +110,22 @@ async fn overdue(shutdown: &CancellationToken) {
     sleep(2 * CLOSE_WAIT).await;
 }
 
+/// How reading ended.
+struct ReadEnd {
+    reason: String,
+    /// Whether it was a close frame.
+    is_close: bool,
+}
+
+impl ReadEnd {
+    fn broken(reason: impl ToString) -> Self {
+        Self {
+            reason: reason.to_string(),
+            is_close: false,
+        }
+    }
+}
+
 struct Reader {
     shared: Arc<Shared>,
     handler: Arc<dyn BusHandler>,
@@ -114,27 +134,28 @@ struct Reader {
 }
 
 impl Reader {
-    async fn run(mut self, mut stream: ReadHalf<Box<dyn Duplex>>, over: CancellationToken) -> String {
+    async fn run(mut self, mut stream: ReadHalf<Box<dyn Duplex>>, over: CancellationToken) -> ReadEnd {
         loop {
             loop {
                 match self.frames.next() {
                     Ok(Some(event)) => {
                         if let Some(reason) = self.handle(event) {
-                            return reason;
+                            let is_close = true;
+                            return ReadEnd { reason, is_close };
                         }
                     }
                     Ok(None) => break,
-                    Err(error) => return error.to_string(),
+                    Err(error) => return ReadEnd::broken(error),
                 }
             }
             let read = tokio::select! {
                 read = stream.read_buf(self.frames.space()) => read,
-                () = over.cancelled() => return "closed by this side".to_owned(),
+                () = over.cancelled() => return ReadEnd::broken("closed by this side"),
             };
             match read {
-                Ok(0) => return "end of stream".to_owned(),
+                Ok(0) => return ReadEnd::broken("end of stream"),
                 Ok(_) => *self.shared.last_heard() = Instant::now(),
-                Err(error) => return error.to_string(),
+                Err(error) => return ReadEnd::broken(error),
             }
         }
     }

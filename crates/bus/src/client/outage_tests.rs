@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use tokio::io::DuplexStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message as Frame;
-use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 use url::Url;
 
 use super::dial::Line;
@@ -45,16 +46,21 @@ impl Dial for Pipes {
     }
 }
 
-struct Handler(mpsc::UnboundedSender<(String, Instant)>);
+struct Handler {
+    frames: mpsc::UnboundedSender<(String, Instant)>,
+    reasons: mpsc::UnboundedSender<String>,
+}
 
 impl BusHandler for Handler {
     fn frame(&self, text: Utf8Bytes) {
-        let _ = self.0.send((text.to_string(), Instant::now()));
+        let _ = self.frames.send((text.to_string(), Instant::now()));
     }
 
     fn connected(&self) {}
 
-    fn disconnected(&self, _reason: &str) {}
+    fn disconnected(&self, reason: &str) {
+        let _ = self.reasons.send(reason.to_owned());
+    }
 
     fn instead(&self, answer: &str, reason: &str) -> Option<String> {
         let mut message = Message::parse(answer).ok()?;
@@ -70,6 +76,8 @@ struct Scene {
     attempts: Arc<Mutex<Vec<Instant>>>,
     accepted: mpsc::UnboundedReceiver<DuplexStream>,
     received: mpsc::UnboundedReceiver<(String, Instant)>,
+    /// Why connections ended.
+    reasons: mpsc::UnboundedReceiver<String>,
     _shutdown: tokio_util::sync::DropGuard,
 }
 
@@ -77,7 +85,8 @@ impl Scene {
     /// Starts a client whose connections buffer `capacity` bytes in each direction.
     fn start(capacity: usize, change: impl FnOnce(&mut ClientConfig)) -> Self {
         let (to_bus, accepted) = mpsc::unbounded_channel();
-        let (to_test, received) = mpsc::unbounded_channel();
+        let (frames, received) = mpsc::unbounded_channel();
+        let (to_test, reasons) = mpsc::unbounded_channel();
         let pipes = Pipes {
             capacity,
             is_up: Arc::new(AtomicBool::new(true)),
@@ -88,7 +97,10 @@ impl Scene {
         let mut config = ClientConfig::new(url());
         change(&mut config);
         let shutdown = CancellationToken::new();
-        let handler = Arc::new(Handler(to_test));
+        let handler = Arc::new(Handler {
+            frames,
+            reasons: to_test,
+        });
         let client = BusClient::start_on(
             pipes,
             None,
@@ -103,6 +115,7 @@ impl Scene {
             attempts,
             accepted,
             received,
+            reasons,
             _shutdown: shutdown.drop_guard(),
         }
     }
@@ -247,6 +260,47 @@ async fn an_answer_that_costs_the_connection_becomes_an_error() {
     assert_eq!(read(&mut bus).await, answer("next", 10));
     let counters = scene.client.counters();
     assert_eq!((counters.answers_resent, counters.answers_given_up), (5, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_too_long_with_its_mark_becomes_an_error_that_says_so() {
+    let longest = answer("long", 1000).to_text().len();
+    let mut scene = Scene::start(1 << 16, |config| config.drop_above = longest);
+    let mut bus = scene.accept().await;
+    scene.echo_once(&mut bus).await;
+    scene.client.answer(answer("long", 1000).to_text()).await.unwrap();
+    assert_eq!(read(&mut bus).await, answer("long", 1000));
+    drop(bus);
+    let mut bus = scene.accept().await;
+    let error = read(&mut bus).await.data["error"].to_string();
+    for part in [
+        "lost once",
+        "too long to be sent again",
+        &format!("at most {longest}"),
+    ] {
+        assert!(error.contains(part), "no {part:?}: {error}");
+    }
+}
+
+/// A bus that closes with a code, as for a frame that is too long, also breaks a write that is under way.
+#[tokio::test(start_paused = true)]
+async fn the_code_of_a_bus_that_closes_during_a_write_is_the_reason() {
+    let mut scene = Scene::start(1 << 10, |_| {});
+    let mut bus = scene.accept().await;
+    scene.echo_once(&mut bus).await;
+    scene.client.answer(answer("lost", 4000).to_text()).await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    drop(bus);
+    soon(scene.reasons.recv()).await.unwrap();
+    let mut bus = scene.accept().await;
+    let too_big = CloseFrame {
+        code: CloseCode::Size,
+        reason: "".into(),
+    };
+    bus.send(Frame::Close(Some(too_big))).await.unwrap();
+    drop(bus);
+    let reason = soon(scene.reasons.recv()).await.unwrap();
+    assert!(reason.contains("code 1009"), "{reason}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,40 +17,46 @@ pub(super) fn next(
     handler: &dyn BusHandler,
     longest: usize,
 ) -> Option<UnprovenAnswer> {
-    let fits = |text: &String| text.len() <= longest;
     let writes = answer.writes;
     let most = if answer.is_error {
         2 * MAX_WRITES
     } else {
         MAX_WRITES
     };
-    if writes < most
-        && let Some(text) = marked(&answer.text, writes).filter(fits)
-    {
-        return Some(UnprovenAnswer {
-            text: text.into(),
-            ..answer
-        });
-    }
+    let times = match writes {
+        1 => "once".to_owned(),
+        _ => format!("{writes} times"),
+    };
+    let lost = format!("the bus was lost {times} while the answer was sent");
+    let reason = match marked(&answer.text, writes) {
+        _ if writes >= most => lost,
+        Some(text) if text.len() <= longest => {
+            return Some(UnprovenAnswer {
+                text: text.into(),
+                ..answer
+            });
+        }
+        Some(text) => format!(
+            "{lost}, and the answer is too long to be sent again: it has {} bytes with the mark for that, and the bus takes \
+             at most {longest}",
+            text.len()
+        ),
+        None => format!("{lost}, and it cannot be marked as sent again"),
+    };
+    let frame = start(&answer.text);
     if answer.is_error {
-        tracing::error!(
-            frame = start(&answer.text),
-            writes,
-            "dropped an answer: the bus was lost each time it was sent"
-        );
+        tracing::error!(frame, reason, "dropped an error that replaced an answer");
         return None;
     }
-    let reason = format!("the bus was lost {writes} times while the answer was sent");
     let error = handler.instead(&answer.text, &reason);
-    let error = error.and_then(|error| marked(&error, writes)).filter(fits);
-    tracing::error!(
-        frame = start(&answer.text),
-        reason,
-        sent = error.is_some(),
-        "replaced an answer with an error"
-    );
+    let error = error.and_then(|error| marked(&error, writes));
+    let Some(error) = error.filter(|error| error.len() <= longest) else {
+        tracing::error!(frame, reason, "dropped an answer, with no error in its place");
+        return None;
+    };
+    tracing::error!(frame, reason, "replaced an answer with an error");
     Some(UnprovenAnswer {
-        text: error?.into(),
+        text: error.into(),
         writes,
         is_error: true,
     })
@@ -72,12 +78,13 @@ fn marked(text: &str, resent: u8) -> Option<String> {
     }
     let envelope = Envelope::parse(text).ok()?;
     let mut context = envelope.context_map().ok()?;
-    let mut mark = json!({ "resent": resent });
-    if let Some(data) = envelope.data
-        && let Ok(OfCall { call_id }) = serde_json::from_str(data.get())
-    {
-        mark = json!({ "call_id": call_id, "resent": resent });
-    }
+    let call = envelope
+        .data
+        .and_then(|data| serde_json::from_str::<OfCall>(data.get()).ok());
+    let mark = match call {
+        Some(OfCall { call_id }) => json!({ "call_id": call_id, "resent": resent }),
+        None => json!({ "resent": resent }),
+    };
     context.insert(OWN_KEY.to_owned(), mark);
     let frame = Frame {
         r#type: &envelope.kind,

@@ -154,24 +154,25 @@ impl Outbox {
         }
     }
 
-    /// Queues a batch; false if there is no room. An empty queue takes a batch of any size.
+    /// Queues a batch; false if there is no room. An empty queue takes a batch of any size, and a closed one drops it.
     pub(super) fn push(&self, batch: &Batch, order: Order, config: &ServerConfig) -> bool {
         let mut waiting = self.waiting.lock();
+        if waiting.closed {
+            return true;
+        }
         let messages = waiting.messages + batch.messages;
         let bytes = waiting.bytes + batch.bytes.len();
         let room = messages <= config.client_queue_messages && bytes <= config.client_queue_bytes;
         if !room && waiting.messages > 0 {
             return false;
         }
-        if !waiting.closed {
-            match order {
-                Order::Last => waiting.batches.push_back(batch.clone()),
-                Order::Overtakes => waiting.urgent.push_back(batch.clone()),
-            }
-            (waiting.messages, waiting.bytes) = (messages, bytes);
-            drop(waiting);
-            self.more.notify_one();
+        match order {
+            Order::Last => waiting.batches.push_back(batch.clone()),
+            Order::Overtakes => waiting.urgent.push_back(batch.clone()),
         }
+        (waiting.messages, waiting.bytes) = (messages, bytes);
+        drop(waiting);
+        self.more.notify_one();
         true
     }
 
@@ -215,5 +216,26 @@ impl Outbox {
             drop(waiting);
             self.more.notify_one();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_with_a_full_queue_that_is_closed_gets_the_rest_and_the_last_frame() {
+        let config = ServerConfig {
+            client_queue_messages: 2,
+            ..ServerConfig::default()
+        };
+        let outbox = Outbox::new(SocketAddr::from(([127, 0, 0, 1], 9)), CancellationToken::new());
+        let push = || outbox.push(&Batch::single(vec![1]), Order::Last, &config);
+        assert_eq!([push(), push(), push()], [true, true, false]);
+        outbox.close(vec![2]);
+        assert!(push(), "it does not count as a client that does not read");
+        let mut frames = Vec::new();
+        while outbox.take(&mut frames).await {}
+        assert_eq!(frames, [vec![1], vec![1], vec![2]]);
     }
 }

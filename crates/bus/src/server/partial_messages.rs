@@ -4,6 +4,7 @@
 //! the one that pays. Read [`PartialMessages::set`].
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +19,7 @@ pub(super) struct PartialMessages {
 }
 
 struct Holder {
+    address: SocketAddr,
     bytes: usize,
     gone: CancellationToken,
 }
@@ -31,7 +33,14 @@ impl PartialMessages {
     }
 
     /// A client has this many bytes of an unfinished message now; `held` remembers between the calls whether it counts.
-    pub(super) fn set(&self, client: u64, bytes: usize, held: &mut bool, gone: &CancellationToken) {
+    /// `gone` disconnects the client.
+    pub(super) fn set(
+        &self,
+        (client, address): (u64, SocketAddr),
+        bytes: usize,
+        held: &mut bool,
+        gone: &CancellationToken,
+    ) {
         if bytes <= FREE {
             if std::mem::take(held) {
                 self.held.lock().remove(&client);
@@ -40,8 +49,16 @@ impl PartialMessages {
         }
         *held = true;
         let mut all = self.held.lock();
-        let gone = gone.clone();
-        all.insert(client, Holder { bytes, gone });
+        // The task of a client that was disconnected here may not have seen it yet.
+        if gone.is_cancelled() {
+            return;
+        }
+        let holder = Holder {
+            address,
+            bytes,
+            gone: gone.clone(),
+        };
+        all.insert(client, holder);
         let mut total: usize = all.values().map(|holder| holder.bytes).sum();
         while total > self.limit
             && let Some(most) = all.iter().max_by_key(|(_, holder)| holder.bytes)
@@ -51,6 +68,7 @@ impl PartialMessages {
                 holder.gone.cancel();
                 total -= holder.bytes;
                 tracing::warn!(
+                    client = %holder.address,
                     bytes = holder.bytes,
                     limit = self.limit,
                     "disconnected the client with the largest partial message: all partial messages together exceed the limit"
@@ -75,15 +93,22 @@ mod tests {
         let mut clients: Vec<_> = (0..4).map(|_| (CancellationToken::new(), false)).collect();
         let mut set = |client: usize, kib: usize| {
             let (gone, held) = &mut clients[client];
-            unfinished.set(client as u64, kib << 10, held, gone);
-            let mut gone = clients.iter().map(|(gone, _)| gone.is_cancelled());
-            gone.position(|gone| gone)
+            let address = SocketAddr::from(([127, 0, 0, 1], 9));
+            unfinished.set((client as u64, address), kib << 10, held, gone);
+            let gone = clients.iter().enumerate();
+            gone.filter(|(_, (gone, _))| gone.is_cancelled())
+                .map(|(at, _)| at)
+                .collect::<Vec<usize>>()
         };
-        assert_eq!(set(0, 600), None);
-        assert_eq!(set(1, 400), None);
-        assert_eq!(set(2, 60), None, "a short one is not counted");
-        assert_eq!(set(1, 0), None);
-        assert_eq!(set(1, 424), None);
-        assert_eq!(set(3, 100), Some(0));
+        let none: [usize; 0] = [];
+        assert_eq!(set(0, 600), none);
+        assert_eq!(set(1, 400), none);
+        assert_eq!(set(2, 60), none, "a short one is not counted");
+        assert_eq!(set(1, 0), none);
+        assert_eq!(set(1, 424), none);
+        assert_eq!(set(3, 100), [0]);
+        // It reads on until it sees that it is disconnected.
+        assert_eq!(set(0, 700), [0]);
+        assert_eq!(set(3, 200), [0], "a client that is gone still counted");
     }
 }

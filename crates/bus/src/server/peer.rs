@@ -173,7 +173,12 @@ impl Reader<'_> {
             (_, Some(_)) => {}
         }
         let all: &PartialMessages = self.hub.unfinished();
-        all.set(seat.number(), bytes, &mut self.counts, seat.eviction());
+        all.set(
+            (seat.number(), self.from),
+            bytes,
+            &mut self.counts,
+            seat.eviction(),
+        );
     }
 
     /// Whether a message goes before what waits for the clients.

@@ -262,6 +262,23 @@ async fn a_frame_past_the_limit_costs_the_connection_and_no_more() {
     under.stop().await;
 }
 
+/// An operator who lets frames be longer names one number.
+#[tokio::test]
+async fn what_may_be_sent_is_also_received() {
+    let (script, url) = Script::start().await;
+    let mut under = Under::start(&url, |config| {
+        (config.drop_above, config.message_limit) = (3000, 2000)
+    });
+    let mut bus = script.accept().await;
+    under.hearing.until(Heard::Connected).await;
+    let longest = "x".repeat(3000);
+    soon("send", bus.send(Frame::text(longest.as_str())))
+        .await
+        .unwrap();
+    assert_eq!(under.hearing.next().await, Heard::Frame(longest));
+    under.stop().await;
+}
+
 #[tokio::test]
 async fn the_queue_of_answers_is_bounded() {
     let (script, url) = Script::start().await;

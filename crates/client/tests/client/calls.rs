@@ -420,3 +420,21 @@ async fn a_list_is_put_together_from_its_pages() {
         assert_eq!(list.ok().as_deref(), expected);
     }
 }
+
+#[tokio::test]
+async fn a_list_that_never_ends_is_an_error() {
+    let bus = Bus::start(0).await;
+    let client = bus.client().await;
+    let _service = bus
+        .service(|message| {
+            if message.kind != "ovos.tools.list" {
+                return Vec::new();
+            }
+            vec![message.response(object(json!({"tools": [], "next_cursor": "again"})))]
+        })
+        .await;
+    let error = soon("the end", client.list(&ListRequest::default()))
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("does not end"), "{error}");
+}

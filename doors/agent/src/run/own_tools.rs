@@ -50,7 +50,7 @@ impl Run<'_> {
                 let is_inner = asked.inner.is_some();
                 let arguments = asked.arguments.clone().ok().filter(|_| !is_inner);
                 let result = self.hands.make(tool, &arguments.unwrap_or_default()).await;
-                if result.failed() {
+                if !result.succeeded() {
                     let stopped = self.stopped(StopTool::EmergencyStop).await;
                     (format!("{} {}", result.text, stopped.text), stopped.failed, true)
                 } else {

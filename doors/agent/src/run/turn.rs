@@ -248,7 +248,7 @@ impl Run<'_> {
             let moving = allowed.iter().any(|call| call.tool.effect == Effect::Motion);
             let results = join_all(allowed.iter().map(|call| self.one(call))).await;
             for (call, mut result) in allowed.into_iter().zip(results) {
-                if result.failed() {
+                if !result.succeeded() {
                     failed = Some(call.tool.name.clone());
                 }
                 let claim = call.claim();
@@ -331,7 +331,9 @@ impl Run<'_> {
 
     /// Charges a call, and records what its result says about the world.
     fn record_result(&mut self, call: &Ready, call_result: &CallResult) {
-        self.used.count_outcome(call_result.failed());
+        if call_result.status != Status::NotMade {
+            self.used.count_outcome(call_result.failed());
+        }
         let arguments = call.arguments_value();
         if let Some(result) = &call_result.result {
             self.state.see(&arguments, result);

@@ -22,6 +22,7 @@ It writes what happens to it to the file TRACE. The words:
     one_at_a_time  answers nothing while a call runs, and says before each that its tools have changed
     owes           answers no list of tools after `renew`
     stays          ignores the end of its input and SIGTERM
+    flushes        ignores the end of its input, and tells of SIGTERM before it ends
     launcher       starts itself without this word, and waits; as npx and uvx do
     grandchild     starts a process of a session of its own, which would live on
 """
@@ -218,6 +219,11 @@ def starts():
         return file.read().count("pid ")
 
 
+def flush(*_):
+    trace("flushed")
+    sys.exit()
+
+
 def main():
     if "launcher" in WORDS:
         words = [word for word in WORDS if word != "launcher"]
@@ -236,13 +242,15 @@ def main():
         sys.exit(4)
     if "stays" in WORDS:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if "flushes" in WORDS:
+        signal.signal(signal.SIGTERM, flush)
     again = starts() > 1
     if "hangs" in WORDS or ("hangs_later" in WORDS and again) or ("hangs_first" in WORDS and not again):
         time.sleep(600)
     for line in sys.stdin:
         answer(json.loads(line))
     trace("eof")
-    if "stays" in WORDS:
+    if "stays" in WORDS or "flushes" in WORDS:
         time.sleep(600)
 
 

@@ -1,8 +1,11 @@
 //! The devices that a pipeline may open.
 //!
-//! Owns the configured patterns. A path is judged by what it resolves to; a name is passed to a sound system, some of
-//! which accept files and programs in names, so that only plain names are allowed. Read [`Devices`].
+//! Owns the configured patterns. A path is judged by what it resolves to, and a pattern of paths also names what the links resolve to
+//! that fit it, such as those in `/dev/v4l/by-id`; a name is passed to a sound system, some of which accept files and programs in
+//! names, so that only plain names are allowed. Read [`Devices`].
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::refusal::Refusal;
@@ -19,7 +22,8 @@ impl Devices {
     /// Whether a device may be opened; returns its canonical name.
     pub(super) fn check(&self, device: &str) -> Result<String, Refusal> {
         let name = canonical(device).map_err(|reason| Refusal::new(reason, "devices"))?;
-        if self.0.iter().any(|pattern| matches(pattern, &name)) {
+        let named = |pattern: &String| matches(pattern, &name) || is_linked(pattern, &name);
+        if self.0.iter().any(named) {
             return Ok(name);
         }
         let text = if name == device {
@@ -67,7 +71,7 @@ pub(crate) fn canonical(device: &str) -> Result<String, String> {
     else {
         return Ok(device.to_owned());
     };
-    let address = address.replace("CARD=", "").replace("DEV=", "");
+    let address = without_keys(address);
     Ok(if address.contains(',') {
         format!("hw:{address}")
     } else {
@@ -75,9 +79,36 @@ pub(crate) fn canonical(device: &str) -> Result<String, String> {
     })
 }
 
+/// The address of a sound card without the names of its parts.
+fn without_keys(address: &str) -> String {
+    address.replace("CARD=", "").replace("DEV=", "")
+}
+
 /// `*` matches any characters except `/`.
 fn matches(pattern: &str, text: &str) -> bool {
-    let pattern = canonical_pattern(pattern);
+    fits(&canonical_pattern(pattern), text)
+}
+
+/// Whether a pattern of paths fits a link that leads to the device. Only links in a folder count that nobody but its owner changes.
+fn is_linked(pattern: &str, device: &str) -> bool {
+    let Some((folder, names)) = pattern.rsplit_once('/') else {
+        return false;
+    };
+    if !pattern.starts_with('/') || !names.contains('*') || folder.contains('*') {
+        return false;
+    }
+    let is_private = fs::metadata(folder).is_ok_and(|folder| folder.mode() & 0o022 == 0);
+    let entries = fs::read_dir(folder).ok().filter(|_| is_private);
+    entries.into_iter().flatten().flatten().any(|entry| {
+        entry.file_name().to_str().is_some_and(|name| fits(names, name))
+            && entry
+                .path()
+                .canonicalize()
+                .is_ok_and(|path| path == Path::new(device))
+    })
+}
+
+fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else {
@@ -102,7 +133,11 @@ fn matches(pattern: &str, text: &str) -> bool {
 
 fn canonical_pattern(pattern: &str) -> String {
     if pattern.contains('*') {
-        return pattern.replace("plughw:", "hw:");
+        let address = pattern.strip_prefix("plughw:").or(pattern.strip_prefix("hw:"));
+        return address.map_or_else(
+            || pattern.to_owned(),
+            |address| format!("hw:{}", without_keys(address)),
+        );
     }
     canonical(pattern).unwrap_or_else(|_| pattern.to_owned())
 }
@@ -136,5 +171,34 @@ mod tests {
             assert_eq!(devices.check(device).ok().as_deref(), expected, "{device}");
         }
         assert_eq!(canonical("plughw:0,3").unwrap(), "hw:0,3");
+    }
+
+    #[test]
+    fn a_pattern_names_cards_by_their_keys_and_devices_by_their_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let path = |name: &str| folder.join(name).display().to_string();
+        std::fs::write(path("video2"), "").unwrap();
+        std::fs::create_dir(path("by-id")).unwrap();
+        std::os::unix::fs::symlink(path("video2"), path("by-id/usb-Logitech_X")).unwrap();
+        let by_id = path("by-id/usb-Logitech*");
+        let other = path("by-id/usb-Other*");
+        let (link, video) = (path("by-id/usb-Logitech_X"), path("video2"));
+        for (pattern, device, expected) in [
+            ("hw:CARD=PCH*", "hw:CARD=PCH,DEV=3", Some("hw:PCH,3")),
+            ("plughw:CARD=PCH*", "hw:PCH", Some("hw:PCH,0")),
+            ("hw:CARD=PCH*", "hw:1", None),
+            (&by_id, &link, Some(&*video)),
+            (&other, &link, None),
+            (&by_id, "/dev/null", None),
+        ] {
+            let devices = Devices::new(&[pattern.to_owned()]);
+            let found = devices.check(device).ok();
+            assert_eq!(found.as_deref(), expected, "{pattern} {device}");
+        }
+        // Anyone could lay a link to any device there.
+        let anyone = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        std::fs::set_permissions(path("by-id"), anyone).unwrap();
+        assert!(Devices::new(&[by_id]).check(&link).is_err());
     }
 }

@@ -489,11 +489,19 @@ fn an_emergency_ends_with_the_vendors_stop_which_the_resume_lifts() {
     scene.harness.resume().unwrap();
     power(false);
 
-    let mut refused = scene.config.clone();
+    // A stop without an instance says everything that failed.
     channels["emergency"] = json!({"service": "/motor_power", "on": {"data": false}});
-    refused["robots"]["hal"]["channels"] = channels;
-    let stopped = scene.harness.safe_stop(refused).unwrap_err().to_string();
-    assert!(stopped.contains("/motor_power refused: off"), "{stopped}");
+    for deaf in [false, true] {
+        if deaf {
+            channels["velocity"]["topic"] = json!("/nobody_hears");
+        }
+        let mut refused = scene.config.clone();
+        refused["robots"]["hal"]["channels"] = channels.clone();
+        let stopped = scene.harness.safe_stop(refused).unwrap_err().to_string();
+        assert!(stopped.contains("/motor_power refused: off"), "{stopped}");
+        assert_eq!(stopped.contains("/nobody_hears"), deaf, "{stopped}");
+        assert!(!stopped.contains("not connected"), "{stopped}");
+    }
 }
 
 #[test]

@@ -80,7 +80,7 @@ pub(super) fn wait(mut fresh: FreshProcess, id: &str) {
             Ok(Some(status)) if status.success() => {
                 tracing::info!(
                     toolbox = id,
-                    "a fresh process called safe_stop after the toolbox's process ended"
+                    "a fresh process for safe_stop ended without an error, after the toolbox's own had ended"
                 );
                 return;
             }

@@ -128,12 +128,12 @@ impl Driver for RosBaseConfig {
     }
 
     fn safe_stop(&self, robot: DrivenRobot<'_>) -> Result<(), ActionError> {
-        let failed = |error: RosError| ActionError::NotConnected {
+        let not_connected = |error: RosError| ActionError::NotConnected {
             robot: robot.name.to_owned(),
             reason: format!("{error}; press the robot's own button"),
         };
-        let runtime = carrier::runtime(robot.name).map_err(failed)?;
-        let stopped: Result<(), RosError> = runtime.block_on(async {
+        let runtime = carrier::runtime(robot.name).map_err(not_connected)?;
+        let stopped: Result<Vec<GraphError>, RosError> = runtime.block_on(async {
             let joined = tokio::time::timeout(JOINING, join(robot.name, self, carrier::visit)).await;
             let graph = joined.unwrap_or_else(|_| {
                 Err(RosError::Graph(GraphError::Lost {
@@ -147,37 +147,42 @@ impl Driver for RosBaseConfig {
                 None => Ok(()),
             };
             // At the same time: a goal outlives what has sent it, and moves the robot again.
-            let (zero_said, cancelled) =
-                tokio::join!(zero(PATIENCE), self.cancel_in_order(graph.as_ref(), robot));
+            let (_, mut failed) = tokio::join!(zero(PATIENCE), self.cancel_in_order(graph.as_ref(), robot));
             let vendor = async {
                 match &self.emergency {
                     Some(vendor) => emergency::ask(graph.as_ref(), &vendor.service, &vendor.on, AGAIN).await,
                     None => Ok(()),
                 }
             };
-            let (again, vendor) = tokio::join!(zero(AGAIN), vendor);
-            Ok(zero_said.and(cancelled).and(again).and(vendor)?)
+            // The last zero counts: nothing commands the base after it.
+            let (zero_said, vendor) = tokio::join!(zero(AGAIN), vendor);
+            failed.extend([zero_said, vendor].into_iter().filter_map(Result::err));
+            Ok(failed)
         });
         runtime.shutdown_background();
-        stopped.map_err(failed)
+        let failed = stopped.map_err(not_connected)?;
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
+        Err(ActionError::Hardware {
+            robot: robot.name.to_owned(),
+            what: format!("{}; press the robot's own button", failed.join("; ")),
+        })
     }
 }
 
 impl RosBaseConfig {
-    /// Cancels every goal of anyone at the same time, those first whose parts come to rest first.
-    ///
-    /// # Errors
-    /// A cancel was not taken. Without a base also where nothing serves what moves an arm: then nothing shows that the robot was reached.
-    async fn cancel_in_order(&self, graph: &dyn Graph, robot: DrivenRobot<'_>) -> Result<(), GraphError> {
-        let parts = robot.stop.groups(&robot.capabilities.subsystems()).concat();
-        let place = |on: &Subsystem| parts.iter().position(|part| part == on).unwrap_or_default();
+    /// Cancels every goal of anyone at the same time, those first whose parts come to rest first. Returns the cancels that were not
+    /// taken; without a base also what is not served that moves an arm: then nothing shows that the robot was reached.
+    async fn cancel_in_order(&self, graph: &dyn Graph, robot: DrivenRobot<'_>) -> Vec<GraphError> {
         let mut actions = self.actions();
-        actions.sort_by_key(|action| place(&action.on));
+        actions.sort_by_key(|action| robot.stop.place(action.on));
         let arms = self.arms.values().filter(|_| robot.capabilities.base.is_none());
         let reached = arms.map(|arm| type_of(graph, &arm.trajectory, &[TRAJECTORY]));
         let names = actions.iter().map(|action| action.name.as_str());
-        let (failed, reached) = tokio::join!(cancel_all(graph, names, PATIENCE), join_all(reached));
-        let unreached = reached.into_iter().filter_map(Result::err);
-        failed.into_iter().chain(unreached).next().map_or(Ok(()), Err)
+        let (mut failed, reached) = tokio::join!(cancel_all(graph, names, PATIENCE), join_all(reached));
+        failed.extend(reached.into_iter().filter_map(Result::err));
+        failed
     }
 }
