@@ -248,7 +248,7 @@ impl Drop for Participant {
 
 /// The types of the standard messages, and of the vendors'.
 pub(super) fn library(config: &RosConfig) -> Result<Library, RosError> {
-    let mut library = Library::shipped(config.distribution()).map_err(GraphError::from)?;
+    let mut library = Library::shipped(config.distro).map_err(GraphError::from)?;
     library.add_texts(VENDORS).map_err(GraphError::from)?;
     Ok(library)
 }

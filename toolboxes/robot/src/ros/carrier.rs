@@ -86,7 +86,7 @@ pub(crate) fn stand(
     patience: Duration,
 ) -> Result<(), RosError> {
     let runtime = runtime(name)?;
-    let library = Library::shipped(config.distribution()).map_err(GraphError::from)?;
+    let library = Library::shipped(config.distro).map_err(GraphError::from)?;
     let stood = runtime.block_on(async {
         let graph = visit(config, name, library)?;
         Ok(Velocity::shout_zero(graph.as_ref(), velocity, patience).await?)

@@ -17,8 +17,9 @@ pub struct RosConfig {
     pub domain: u16,
     /// The addresses of this machine on which the robot is reached, such as `["192.168.123.10"]`; all when empty.
     pub interfaces: Vec<IpAddr>,
-    /// The ROS 2 distribution of the other side.
-    pub distro: Distro,
+    /// The ROS 2 distribution of the other side: Humble is what the K1 and the G1 have. They differ in how a node says its name; topics
+    /// work between all of them.
+    pub distro: Distribution,
     /// How long to wait for the robot when the toolbox is opened, in milliseconds.
     pub discovery_ms: u64,
 }
@@ -28,23 +29,10 @@ impl Default for RosConfig {
         Self {
             domain: 0,
             interfaces: Vec::new(),
-            distro: Distro::default(),
+            distro: Distribution::Humble,
             discovery_ms: 5000,
         }
     }
-}
-
-/// A ROS 2 distribution. They differ in how a node says its name; topics work between all of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Distro {
-    /// What the K1 and the G1 have.
-    #[default]
-    Humble,
-    /// Iron and Jazzy.
-    Jazzy,
-    /// Kilted and newer.
-    Kilted,
 }
 
 impl RosConfig {
@@ -99,15 +87,6 @@ impl RosConfig {
                     value.unwrap_or("not set, which is 0")
                 ),
             }),
-        }
-    }
-
-    /// Whose definitions of types are taken.
-    pub(crate) fn distribution(&self) -> Distribution {
-        match self.distro {
-            Distro::Humble => Distribution::Humble,
-            Distro::Jazzy => Distribution::Jazzy,
-            Distro::Kilted => Distribution::Kilted,
         }
     }
 

@@ -60,7 +60,7 @@ pub(super) type Join = fn(&RosConfig, &str, Library) -> Result<Arc<dyn Graph>, R
 
 /// Joins the graph in which a robot is.
 pub(super) async fn join(name: &str, config: &RosBaseConfig, join: Join) -> Result<Arc<dyn Graph>, RosError> {
-    let mut library = Library::shipped(config.ros.distribution()).map_err(GraphError::from)?;
+    let mut library = Library::shipped(config.ros.distro).map_err(GraphError::from)?;
     for folder in &config.interfaces {
         library.add_folder(folder).map_err(GraphError::from)?;
     }
