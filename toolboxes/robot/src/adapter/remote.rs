@@ -155,7 +155,7 @@ where
     }
 
     fn addresses(&self) -> BTreeSet<IpAddr> {
-        self.ros.addresses()
+        self.ros.dds().addresses()
     }
 
     fn tried(&self, result: Result<(), RosError>) {

@@ -1,9 +1,9 @@
 //! How a robot is reached: the domain and the addresses of this machine.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use ros_graph::dds::DdsConfig;
 use ros_graph::shipped::Distribution;
 use serde::Deserialize;
 
@@ -36,38 +36,12 @@ impl Default for RosConfig {
 }
 
 impl RosConfig {
-    pub(crate) fn check(&self) -> Result<(), RosError> {
-        if self.domain > 232 {
-            return Err(RosError::Join {
-                domain: self.domain,
-                reason: "a domain is 0 to 232".to_owned(),
-            });
+    /// How the domain is joined over DDS.
+    pub(crate) fn dds(&self) -> DdsConfig {
+        DdsConfig {
+            domain: self.domain,
+            interfaces: self.interfaces.clone(),
         }
-        // To list them takes some milliseconds, which the stop after a crash has not to spare.
-        let addresses = match self.interfaces.is_empty() {
-            true => BTreeSet::new(),
-            false => self.addresses(),
-        };
-        match self.interfaces.iter().find(|named| !addresses.contains(named)) {
-            // Without the address the library would join all the same, and would neither hear nor be heard.
-            Some(missing) => Err(RosError::Join {
-                domain: self.domain,
-                reason: format!(
-                    "this machine has no address {missing}, which ros.interfaces names; plug in the robot's network, \
-                     give this machine that address, or change ros.interfaces"
-                ),
-            }),
-            None => Ok(()),
-        }
-    }
-
-    /// The addresses of this machine on which the robot may be reached now, as the library lists them when it joins.
-    pub(crate) fn addresses(&self) -> BTreeSet<IpAddr> {
-        let interfaces = netdev::get_interfaces().into_iter();
-        interfaces
-            .flat_map(|interface| interface.ip_addrs())
-            .filter(|address| self.interfaces.is_empty() || self.interfaces.contains(address))
-            .collect()
     }
 
     /// Checks that a ROS installation takes this domain from its environment. `environment` is the value of

@@ -8,9 +8,10 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::config::DdsConfig;
 use super::filling::Filling;
 use super::names::{dds_name, dds_type, ros_name, ros_type};
-use super::participant::{DdsConfig, Participant, Quality};
+use super::participant::{Participant, Quality};
 use super::peers::of_topic;
 use super::raw::Raw;
 use super::service::Client;

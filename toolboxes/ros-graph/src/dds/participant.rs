@@ -1,6 +1,5 @@
 //! The participant in the domain, and the one thread on which its readers are read.
 
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -20,19 +19,11 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokio_util::sync::CancellationToken;
 
+use super::config::DdsConfig;
 use super::node::Node;
 use super::peers::Peers;
 use super::raw::{Raw, RawAdapter, Reader, Writer, greet};
 use crate::error::GraphError;
-
-/// How a domain is joined.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DdsConfig {
-    /// The domain, `ROS_DOMAIN_ID` on the robot: 0 to 232.
-    pub domain: u16,
-    /// The addresses of this machine on which the robot is reached; all when empty.
-    pub interfaces: Vec<IpAddr>,
-}
 
 /// The quality of a reader or a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,18 +53,12 @@ pub(super) struct Participant {
 
 impl Participant {
     pub(super) fn join(config: &DdsConfig) -> Result<Self, GraphError> {
-        let failed = |reason: String| GraphError::Join {
-            carrier: format!("DDS domain {}", config.domain),
-            reason,
-        };
-        if config.domain > 232 {
-            return Err(failed("a domain is 0 to 232".to_owned()));
-        }
+        config.check()?;
         let mut builder = DomainParticipantBuilder::new(config.domain);
         if !config.interfaces.is_empty() {
             builder = builder.with_only_networks(config.interfaces.iter().copied());
         }
-        let participant = builder.build().map_err(|error| failed(error.to_string()))?;
+        let participant = builder.build().map_err(|error| config.failed(error))?;
         let usual = Quality {
             reliable: true,
             keeps: false,
@@ -82,17 +67,17 @@ impl Participant {
         .policies();
         let publisher = participant
             .create_publisher(&usual)
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| config.failed(error))?;
         let subscriber = participant
             .create_subscriber(&usual)
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| config.failed(error))?;
         let (tasks, mut begun) = mpsc::channel::<Task>(TASKS);
         let end = CancellationToken::new();
         let peers = Peers::default();
         let runtime = Builder::new_current_thread()
             .enable_time()
             .build()
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| config.failed(error))?;
         let thread = std::thread::Builder::new()
             .name("ros-graph".to_owned())
             .spawn({
@@ -108,7 +93,7 @@ impl Participant {
                     LocalSet::new().block_on(&runtime, end.run_until_cancelled(work).map(drop));
                 }
             })
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| config.failed(error))?;
         Ok(Self {
             participant,
             publisher,
