@@ -3,11 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures::FutureExt;
 use r2r::PublisherUntyped;
 use ros_graph::cdr::{Cdr, Order};
 use ros_graph::error::GraphError;
-use ros_graph::graph::{Publisher, Reply};
+use ros_graph::graph::Publisher;
 use ros_graph::shape::Shape;
 use serde_json::Value;
 
@@ -15,8 +14,6 @@ use crate::orders::{Orders, lost};
 
 /// How long a reader must have been known before it hears what is published.
 const SETTLE: Duration = Duration::from_millis(200);
-/// The pause between two looks at the readers.
-const LOOK: Duration = Duration::from_millis(5);
 /// Plain CDR, little endian.
 const LITTLE: [u8; 4] = [0, 1, 0, 0];
 
@@ -87,23 +84,13 @@ impl Publisher for R2rPublisher {
             .map_err(|error| lost(&self.topic, error))
     }
 
-    fn ready(&self, patience: Duration) -> Reply<'_, ()> {
-        async move {
-            let end = Instant::now() + patience;
-            loop {
-                let readers = self.readers();
-                if readers == Ok(true) {
-                    return Ok(());
-                }
-                if Instant::now() >= end {
-                    return readers.and(Err(GraphError::Unheard {
-                        topic: self.topic.clone(),
-                    }));
-                }
-                tokio::time::sleep(LOOK).await;
-            }
+    fn check_listener(&self) -> Result<(), GraphError> {
+        match self.readers()? {
+            true => Ok(()),
+            false => Err(GraphError::Unheard {
+                topic: self.topic.clone(),
+            }),
         }
-        .boxed()
     }
 }
 

@@ -301,8 +301,6 @@ impl<M> Publisher<M> {
     /// Whether a reader has been there for long enough to hear what is published now.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        // Without patience it is answered at once.
-        let ready = self.publisher.ready(Duration::ZERO).now_or_never();
-        ready.is_some_and(|ready| ready.is_ok())
+        self.publisher.check_listener().is_ok()
     }
 }

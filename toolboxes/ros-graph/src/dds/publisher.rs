@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
 use rustdds::dds::WriteError;
 use rustdds::{RTPSEntity, Timestamp};
 use serde_json::Value;
@@ -15,11 +14,8 @@ use super::peers::{Endpoint, MUTE, SETTLE, of_topic, types};
 use super::raw::{Raw, Writer, is_known};
 use crate::cdr::{Cdr, Order};
 use crate::error::GraphError;
-use crate::graph::{Publisher, Reply};
+use crate::graph::Publisher;
 use crate::shape::Shape;
-
-/// The pause between two looks at the readers.
-const LOOK: Duration = Duration::from_millis(5);
 
 pub(super) struct TopicPublisher {
     pub(super) participant: Arc<Participant>,
@@ -96,22 +92,12 @@ impl Publisher for TopicPublisher {
             })
     }
 
-    fn ready(&self, patience: Duration) -> Reply<'_, ()> {
-        async move {
-            let end = Instant::now() + patience;
-            loop {
-                let readers = self.readers();
-                if readers == Ok(true) {
-                    return Ok(());
-                }
-                if Instant::now() >= end {
-                    return readers.and(Err(GraphError::Unheard {
-                        topic: self.topic.clone(),
-                    }));
-                }
-                tokio::time::sleep(LOOK).await;
-            }
+    fn check_listener(&self) -> Result<(), GraphError> {
+        match self.readers()? {
+            true => Ok(()),
+            false => Err(GraphError::Unheard {
+                topic: self.topic.clone(),
+            }),
         }
-        .boxed()
     }
 }
