@@ -23,6 +23,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "bus",
             "client",
             "config",
+            "executable",
             "logs",
             "ovos-toolbox-wire",
             "schema",
@@ -94,6 +95,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
         "mounts",
         &[
             "config",
+            "executable",
             "ovos-toolbox-wire",
             "program",
             "protocol",
