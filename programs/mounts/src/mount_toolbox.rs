@@ -55,16 +55,17 @@ impl MountToolbox {
     ///
     /// # Errors
     /// The configuration is not one of a mount.
-    pub(crate) fn open(id: &str, opening: &Opening, link: Link, runtime: Handle) -> Result<Self, Failure> {
+    pub(crate) fn open(id: &str, opening: &Opening, link: Link) -> Result<Self, Failure> {
         let config = serde_json::from_str::<MountConfig>(opening.config.text()).map_err(|error| {
             let why = format!(
                 "this is not the configuration of a mount: {error}; see service.mounts in docs/mounts.md"
             );
             Failure::new("ConfigError", why)
         })?;
-        let entered = runtime.enter();
+        // Everything of a mount runs on the program's first thread, because the kernel ends the servers when the thread that started
+        // them ends.
+        let runtime = Handle::current();
         let mount = Mount::open(id, config, Reporter::new(link));
-        drop(entered);
         let (caller, runs) = (mount.caller(), Arc::new(Runs::default()));
         let (close, closing) = oneshot::channel();
         let close_limit = Duration::from_millis(opening.close_ms);
