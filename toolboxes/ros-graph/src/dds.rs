@@ -16,11 +16,12 @@ mod raw;
 mod service;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 pub use self::config::DdsConfig;

@@ -1,12 +1,13 @@
 //! The participant in the domain, and the one thread on which its readers are read.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
+use parking_lot::Mutex;
 use rustdds::no_key::DeserializedCacheChange;
 use rustdds::policy::{Durability, History, Reliability};
 use rustdds::rpc::SampleIdentity;
@@ -248,7 +249,7 @@ async fn vital(end: CancellationToken, work: impl Future<Output = ()>) {
 impl Drop for Participant {
     fn drop(&mut self) {
         self.end.cancel();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         // The last holder may be a task of the thread itself.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
             let _ = thread.join();

@@ -1,9 +1,10 @@
 //! What sends on one topic of DDS.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustdds::dds::WriteError;
 use rustdds::{RTPSEntity, Timestamp};
 use serde_json::Value;
@@ -55,7 +56,7 @@ impl TopicPublisher {
         let have_been = |time: Duration| {
             self.made.elapsed() >= time && ours.iter().any(|reader| reader.since.elapsed() >= time)
         };
-        let is_known = || is_known(&self.writer.lock().unwrap_or_else(PoisonError::into_inner));
+        let is_known = || is_known(&self.writer.lock());
         // What was said a moment ago is not acknowledged yet, and makes no reader a stranger.
         let known = have_been(SETTLE) && (self.known.load(Ordering::SeqCst) || have_been(MUTE) || is_known());
         self.known.fetch_or(known, Ordering::SeqCst);
@@ -65,7 +66,7 @@ impl TopicPublisher {
 
 impl Drop for TopicPublisher {
     fn drop(&mut self) {
-        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let writer = self.writer.get_mut();
         self.participant.node.gone(writer.guid());
     }
 }
@@ -78,7 +79,7 @@ impl Publisher for TopicPublisher {
             bytes,
             order: Order::Little,
         };
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = self.writer.lock();
         writer
             .write(raw, Some(Timestamp::now()))
             .map_err(|error| GraphError::Lost {
