@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::process::exit;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use config::MountConfig;
 use ovos_toolbox_wire::{Content, Failure, FailureKind, Start, ToolList};
+use parking_lot::{Mutex, MutexGuard};
 use program::{Later, Link, Refusal, Reply, Run, Toolbox, json};
 use protocol::{Opening, Raw, RunEnd};
 use tokio::runtime::Handle;
@@ -91,9 +92,8 @@ impl MountToolbox {
         self.closer().is_none()
     }
 
-    fn closer(&self) -> std::sync::MutexGuard<'_, Option<oneshot::Sender<Closed>>> {
-        // The lock guards one value, so a panic leaves nothing half done.
-        self.close.lock().unwrap_or_else(PoisonError::into_inner)
+    fn closer(&self) -> MutexGuard<'_, Option<oneshot::Sender<Closed>>> {
+        self.close.lock()
     }
 
     fn closed(&self) -> Failure {
