@@ -2,12 +2,12 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::mpsc::{self, SyncSender};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use client::payload::ProgressKind;
 use client::text::plain;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -260,12 +260,8 @@ impl View {
         }
     }
 
-    fn lock_live(&self) -> std::sync::MutexGuard<'_, Live> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn set(&self, doing: &str, left: Option<&str>) {
-        let mut live = self.lock_live();
+        let mut live = self.live.lock();
         doing.clone_into(&mut live.doing);
         if let Some(left) = left {
             left.clone_into(&mut live.left);
@@ -274,7 +270,7 @@ impl View {
 
     /// Draws the next frame of the animated line. Call it a few times a second.
     pub(crate) fn tick(&self) {
-        let mut live = self.lock_live();
+        let mut live = self.live.lock();
         if live.doing.is_empty() {
             return;
         }
@@ -297,7 +293,7 @@ impl View {
     }
 
     fn line(&self, text: &str) {
-        let mut live = self.lock_live();
+        let mut live = self.live.lock();
         let clear = if live.shown { "\r\u{1b}[K" } else { "" };
         live.shown = false;
         self.write(format!("{clear}{text}\n"));
