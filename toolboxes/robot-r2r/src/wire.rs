@@ -1,8 +1,9 @@
 //! What goes out on one topic: the bytes of our codec, after the four that say how they are written.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use r2r::PublisherUntyped;
 use ros_graph::cdr::{Cdr, Order};
 use ros_graph::error::GraphError;
@@ -51,7 +52,7 @@ impl R2rPublisher {
     }
 
     fn publisher(&self) -> MutexGuard<'_, Option<PublisherUntyped>> {
-        self.publisher.lock().unwrap_or_else(PoisonError::into_inner)
+        self.publisher.lock()
     }
 
     /// Whether a reader is there, and has been for long enough.
@@ -60,7 +61,7 @@ impl R2rPublisher {
             .publisher()
             .as_ref()
             .map(PublisherUntyped::get_inter_process_subscription_count);
-        let mut heard_since = self.heard_since.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heard_since = self.heard_since.lock();
         match readers {
             Some(Ok(1..)) => Ok(heard_since.get_or_insert_with(Instant::now).elapsed() >= SETTLE),
             _ => {
