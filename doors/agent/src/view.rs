@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use client::payload::ProgressKind;
-use client::text::plain;
+use client::text::{Tone, plain};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -52,15 +52,6 @@ struct Live {
     left: String,
     frame: usize,
     shown: bool,
-}
-
-#[derive(Clone, Copy)]
-enum Tone {
-    Good,
-    Bad,
-    Warning,
-    Dim,
-    Strong,
 }
 
 impl View {
@@ -118,17 +109,10 @@ impl View {
     }
 
     fn tone(&self, tone: Tone, text: &str) -> String {
-        if !self.colour {
-            return text.to_owned();
+        match self.colour {
+            true => tone.coloured(text),
+            false => text.to_owned(),
         }
-        let code = match tone {
-            Tone::Good => 32,
-            Tone::Bad => 31,
-            Tone::Warning => 33,
-            Tone::Dim => 2,
-            Tone::Strong => 1,
-        };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
     /// Shows an item of news.
