@@ -1,6 +1,10 @@
 //! Help, version and completions, which need no bus.
 
-use crate::scripted::run;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use crate::scripted::{command, finish, run};
 
 /// Every subcommand, including the hidden one.
 const SUBCOMMANDS: &[&str] = &[
@@ -172,4 +176,21 @@ async fn the_configuration_names_its_files_and_hides_secrets() {
     assert!(!ran.out.contains("hunter2"));
     let ran = run(&["config", "--json", "--show-secrets", "--config", path]).await;
     assert!(ran.out.contains("hunter2"), "{}", ran.out);
+}
+
+/// A program of a door is one that may be executed, in a whole folder of PATH: never one of the working directory.
+#[tokio::test]
+async fn a_door_is_looked_for_in_whole_folders_only() {
+    for (folder, mode, code) in [(None, 0o755, 7), (Some("."), 0o755, 2), (None, 0o644, 2)] {
+        let home = tempfile::tempdir().unwrap();
+        let program = home.path().join("ovos-tools-another");
+        std::fs::write(&program, "#!/bin/sh\nexit 7\n").unwrap();
+        std::fs::set_permissions(&program, Permissions::from_mode(mode)).unwrap();
+        let mut command = command(home.path(), &["another"]);
+        command
+            .current_dir(home.path())
+            .env("PATH", folder.map_or(home.path(), Path::new));
+        let ran = finish(command.spawn().unwrap()).await;
+        assert_eq!(ran.code, code, "{folder:?} {mode:o}: {ran:?}");
+    }
 }

@@ -23,6 +23,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "bus",
             "client",
             "config",
+            "executable",
             "logs",
             "ovos-toolbox-wire",
             "schema",
@@ -94,6 +95,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
         "mounts",
         &[
             "config",
+            "executable",
             "ovos-toolbox-wire",
             "program",
             "protocol",
@@ -345,6 +347,79 @@ fn dependencies(folder: &Path) -> Vec<String> {
         .lines()
         .filter_map(|line| line.split(['.', ' ', '=']).next());
     keys.map(str::to_owned).collect()
+}
+
+/// Dependencies that no code names, because macros do, and the word of the code that needs them.
+const UNNAMED: &[(&str, &[&str])] = &[
+    ("schemars", &["JsonSchema"]),
+    ("serde", &["Deserialize", "Serialize"]),
+    ("tonic-prost", &["tonic_prost_build"]),
+];
+
+/// Each dependency has a user: the code of its crate, or, for one of its tests alone, theirs.
+#[test]
+fn code_names_each_dependency() {
+    let mut unused = Vec::new();
+    for manifest in ["Cargo.toml", "fuzz/Cargo.toml", "toolboxes/robot-r2r/Cargo.toml"] {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--no-deps",
+            "--offline",
+            "--manifest-path",
+        ]);
+        let output = cargo.arg(root().join(manifest)).output().expect("cargo metadata");
+        let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        for package in metadata["packages"].as_array().expect("a list") {
+            let manifest = package["manifest_path"].as_str().expect("a path");
+            let folder = Path::new(manifest).parent().expect("a folder");
+            let own = code_of(folder, &["src", "build.rs", "fuzz_targets"]);
+            let of_tests = code_of(folder, &["tests", "benches", "examples"]);
+            for dependency in package["dependencies"].as_array().expect("a list") {
+                let written = dependency["rename"]
+                    .as_str()
+                    .or_else(|| dependency["name"].as_str());
+                let name = written.expect("a name");
+                let unnamed = UNNAMED.iter().find(|(other, _)| *other == name);
+                let plain = name.replace('-', "_");
+                let is_named = |code: &String| {
+                    let mut words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
+                    words.any(|word| word == plain || unnamed.is_some_and(|(_, of)| of.contains(&word)))
+                };
+                if !is_named(&own) && (dependency["kind"] != "dev" || !is_named(&of_tests)) {
+                    unused.push(format!("{manifest}: {name}"));
+                }
+            }
+        }
+    }
+    assert!(unused.is_empty(), "no code names\n{}", unused.join("\n"));
+}
+
+/// The code of these folders and files, and of what they take in from elsewhere with `#[path]`.
+fn code_of(folder: &Path, places: &[&str]) -> String {
+    let mut next = Vec::new();
+    for place in places.iter().map(|place| folder.join(place)) {
+        match place.is_file() {
+            true => next.push(place),
+            false => collect(&place, &mut next),
+        }
+    }
+    let (mut all, mut seen) = (String::new(), BTreeSet::new());
+    while let Some(file) = next.pop().map(|file| file.canonicalize().unwrap_or(file)) {
+        if !file.is_file() || !seen.insert(file.clone()) {
+            continue;
+        }
+        let code = code(&file);
+        let taken = code
+            .split("#[path = \"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next());
+        next.extend(taken.filter_map(|path| Some(file.parent()?.join(path))));
+        all.push_str(&code);
+    }
+    all
 }
 
 #[test]

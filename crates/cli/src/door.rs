@@ -4,12 +4,13 @@
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use config::Doors;
+use executable::command::{in_path, is_program};
 
 use super::error::CliError;
 
@@ -61,10 +62,11 @@ fn program_of(name: &str) -> String {
 #[must_use]
 pub fn find_door(name: &str) -> Option<PathBuf> {
     let own = env::current_exe().ok();
-    let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let beside = own
+        .as_deref()
+        .and_then(|own| Some(own.parent()?.join(program_of(name))));
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders = beside.into_iter().chain(env::split_paths(&path));
-    folders
-        .map(|folder| folder.join(program_of(name)))
-        .find(|file| file.is_file())
+    beside
+        .filter(|file| is_program(file))
+        .or_else(|| in_path(&program_of(name), &path))
 }

@@ -3,7 +3,7 @@
 use comfy_table::{Attribute, Color, ContentArrangement, Table, presets};
 use serde_json::Value;
 
-pub use client::text::plain;
+pub use client::text::{Tone, plain};
 
 /// Whether there is colour, and how wide a table may be.
 #[derive(Debug, Clone, Copy, Default)]
@@ -12,21 +12,6 @@ pub struct Paint {
     pub colour: bool,
     /// Columns of the terminal; `None`: lines are never broken.
     pub width: Option<u16>,
-}
-
-/// The meaning of a piece of text, which decides its colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
-    /// It is well.
-    Good,
-    /// It is not.
-    Bad,
-    /// It is limited.
-    Warning,
-    /// It matters less.
-    Dim,
-    /// It is what the line is about.
-    Strong,
 }
 
 /// One cell of a table.
@@ -60,17 +45,10 @@ impl Paint {
     #[must_use]
     pub fn tone(self, tone: Tone, text: &str) -> String {
         let text = plain(text);
-        if !self.colour {
-            return text.into_owned();
+        match self.colour {
+            true => tone.coloured(&text),
+            false => text.into_owned(),
         }
-        let code = match tone {
-            Tone::Good => 32,
-            Tone::Bad => 31,
-            Tone::Warning => 33,
-            Tone::Dim => 2,
-            Tone::Strong => 1,
-        };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
     /// Returns a table without lines, which ends with a newline.

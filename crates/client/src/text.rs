@@ -50,6 +50,36 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// The meaning of a piece of text, which decides its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// It is well.
+    Good,
+    /// It is not.
+    Bad,
+    /// It is limited.
+    Warning,
+    /// It matters less.
+    Dim,
+    /// It is what the line is about.
+    Strong,
+}
+
+impl Tone {
+    /// The text in its colour, for a terminal. It is not made safe here.
+    #[must_use]
+    pub fn coloured(self, text: &str) -> String {
+        let code = match self {
+            Self::Good => 32,
+            Self::Bad => 31,
+            Self::Warning => 33,
+            Self::Dim => 2,
+            Self::Strong => 1,
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

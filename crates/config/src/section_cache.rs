@@ -1,7 +1,9 @@
 //! The sections of toolboxes that have none in the files: read once each, because the status asks for them again and again.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::error::ConfigErrors;
 use crate::toolbox::Section;
@@ -16,7 +18,7 @@ pub(crate) struct SectionCache(Mutex<BTreeMap<String, SectionResult>>);
 impl SectionCache {
     /// The section of a toolbox, which `read` reads if it has not been asked for before.
     pub(crate) fn section(&self, id: &str, read: impl FnOnce() -> SectionResult) -> SectionResult {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.0.lock();
         if let Some(section) = entries.get(id) {
             return section.clone();
         }

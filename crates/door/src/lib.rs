@@ -47,7 +47,7 @@ pub use door::Door;
 pub use find::Finder;
 pub use guide::Guide;
 pub use https::{HttpsClient, chain, https_client};
-pub use listing::{ListedTool, Listing, MAX_NAME};
+pub use listing::{ListedTool, Listing, MAX_NAME, largest};
 pub use long_call_tool::{LongCallTool, wait_limit};
 pub use long_calls::{AskGuard, LongCall, LongCalls, MOST_LEFT, PendingRequest, WaitGuard};
 pub use own_tool::OwnTool;

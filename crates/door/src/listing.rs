@@ -13,6 +13,9 @@ use crate::{Guide, LongCallTool, OwnTool, StopTool};
 /// The longest name that hosts and models accept.
 pub const MAX_NAME: usize = 64;
 
+/// How many of the largest tools a warning names.
+const LARGEST: usize = 5;
+
 /// The tools of all toolboxes at one moment. The two stops are not in this list: every door always shows them, in place of the
 /// emergency stops of toolboxes.
 #[derive(Debug, Default, PartialEq)]
@@ -212,6 +215,16 @@ impl ListedTool {
         };
         Ok((tool, meta.audience))
     }
+}
+
+/// The largest of these tools for a warning: `look (2034), say (1120)`. A size is in bytes.
+#[must_use]
+pub fn largest<'a>(tools: impl Iterator<Item = (usize, &'a str)>) -> String {
+    let mut tools: Vec<(usize, &str)> = tools.collect();
+    tools.sort_unstable_by(|a, b| b.cmp(a));
+    let largest = tools.iter().take(LARGEST);
+    let largest: Vec<String> = largest.map(|(size, name)| format!("{name} ({size})")).collect();
+    largest.join(", ")
 }
 
 #[cfg(test)]

@@ -50,8 +50,17 @@ pub fn script_of<'a>(words: impl IntoIterator<Item = &'a String>) -> Option<Path
     }
 }
 
-/// The path of a command: the path that is written, or the first match in the folders of `searched`, a `PATH`.
-/// Relative folders of `PATH` are skipped, so the working directory is never searched.
+/// The program of this name: the first match in the folders of `searched`, a `PATH`. Relative folders of `PATH` are skipped, so the
+/// working directory is never searched.
+#[must_use]
+pub fn in_path(name: &str, searched: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(searched)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|path| is_program(path))
+}
+
+/// The path of a command: the path that is written, or that of the program [`in_path`].
 ///
 /// # Errors
 /// It is in none of them; for a person.
@@ -59,16 +68,18 @@ pub fn command_of(word: &str, searched: &OsStr) -> Result<PathBuf, String> {
     if word.starts_with('/') {
         return Ok(word.into());
     }
-    let found = std::env::split_paths(searched)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(word))
-        .find(|path| path.is_file() && is_executable(path));
-    found.ok_or_else(|| {
+    in_path(word, searched).ok_or_else(|| {
         let searched = searched.display();
         format!(
             "`{word}` was not found in the service's PATH ({searched}); install it, or write its whole path"
         )
     })
+}
+
+/// Whether the path is that of a file that somebody may execute.
+#[must_use]
+pub fn is_program(path: &Path) -> bool {
+    path.is_file() && is_executable(path)
 }
 
 /// Whether somebody may execute the file.

@@ -20,6 +20,8 @@ const EXIT_MACHINE: u8 = 70;
 /// Serves a toolbox until the service closes it or is gone; the process ends in here, unless it cannot begin. `open` opens the
 /// toolbox, brings its hardware to rest and moves nothing. Called with `--safe-stop`, the program ends at once: one that has
 /// hardware to bring to rest looks for that argument before it calls this.
+///
+/// `open` has the context of a runtime of Tokio, whose tasks run on the thread that called this, until the process ends.
 #[must_use]
 pub fn run<T: Toolbox>(
     manifest: &Manifest,
@@ -54,19 +56,21 @@ fn serve<T: Toolbox>(
     open: impl FnOnce(Opening, Link) -> Result<T, Failure> + Send + 'static,
 ) -> Result<(), String> {
     let sockets = Sockets::take().map_err(|error| {
-        format!("do not run this program directly: ovos-tools starts it for an entry of service.programs (file descriptors 3 \
+        format!("do not run this program directly: ovos-tools starts it for an entry of service.programs or service.mounts (file descriptors 3 \
             and 4 must be sockets: {error})")
     })?;
     let process = GreetedProcess::new(sockets, hello);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("signals cannot be waited for: {error}"))?;
+    let handle = runtime.handle().clone();
     let process = process.and_then(|greeted| {
         greeted.serve(move |opening, link| {
+            let _context = handle.enter();
             open(opening, link).map(|toolbox| Arc::new(toolbox) as Arc<dyn Toolbox>)
         })
     });
     let serving =
         process.map_err(|error| format!("the threads that serve its sockets cannot be started: {error}"))?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("signals cannot be waited for: {error}"))?;
     runtime.block_on(async {
         let mut ending = Ending::listen().map_err(|error| format!("signals: {error}"))?;
         ending.next().await;

@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use tokio::sync::oneshot;
@@ -124,8 +125,8 @@ fn read_in_thread(mut reader: impl Read + Send + 'static, interrupt: Interrupt, 
 }
 
 impl Person {
-    fn waiting(&self) -> std::sync::MutexGuard<'_, Option<Question>> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn waiting(&self) -> MutexGuard<'_, Option<Question>> {
+        self.0.waiting.lock()
     }
 
     fn says(&self, yes: bool) {
@@ -170,7 +171,7 @@ mod tests {
         let ask = |question: &'static str, answer: bool| {
             let (person, prompts) = (&person, &prompts);
             let show = move || {
-                prompts.lock().expect("no panic").push(question);
+                prompts.lock().push(question);
                 // The keys are pressed while the question is shown.
                 let person = person.clone();
                 tokio::spawn(async move {
@@ -184,7 +185,7 @@ mod tests {
         };
         let answers = join(ask("arm", true), ask("drone", false)).await;
         assert_eq!(answers, (Some(true), Some(false)));
-        assert_eq!(*prompts.lock().expect("no panic"), ["arm", "drone"]);
+        assert_eq!(*prompts.lock(), ["arm", "drone"]);
         // A key that was pressed without a question does not answer the next question.
         person.says(true);
         let late = person.confirms(Duration::ZERO, || {}).await;

@@ -2,12 +2,12 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::mpsc::{self, SyncSender};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use client::payload::ProgressKind;
-use client::text::plain;
+use client::text::{Tone, plain};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -52,15 +52,6 @@ struct Live {
     left: String,
     frame: usize,
     shown: bool,
-}
-
-#[derive(Clone, Copy)]
-enum Tone {
-    Good,
-    Bad,
-    Warning,
-    Dim,
-    Strong,
 }
 
 impl View {
@@ -118,17 +109,10 @@ impl View {
     }
 
     fn tone(&self, tone: Tone, text: &str) -> String {
-        if !self.colour {
-            return text.to_owned();
+        match self.colour {
+            true => tone.coloured(text),
+            false => text.to_owned(),
         }
-        let code = match tone {
-            Tone::Good => 32,
-            Tone::Bad => 31,
-            Tone::Warning => 33,
-            Tone::Dim => 2,
-            Tone::Strong => 1,
-        };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
     /// Shows an item of news.
@@ -260,12 +244,8 @@ impl View {
         }
     }
 
-    fn lock_live(&self) -> std::sync::MutexGuard<'_, Live> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn set(&self, doing: &str, left: Option<&str>) {
-        let mut live = self.lock_live();
+        let mut live = self.live.lock();
         doing.clone_into(&mut live.doing);
         if let Some(left) = left {
             left.clone_into(&mut live.left);
@@ -274,7 +254,7 @@ impl View {
 
     /// Draws the next frame of the animated line. Call it a few times a second.
     pub(crate) fn tick(&self) {
-        let mut live = self.lock_live();
+        let mut live = self.live.lock();
         if live.doing.is_empty() {
             return;
         }
@@ -297,7 +277,7 @@ impl View {
     }
 
     fn line(&self, text: &str) {
-        let mut live = self.lock_live();
+        let mut live = self.live.lock();
         let clear = if live.shown { "\r\u{1b}[K" } else { "" };
         live.shown = false;
         self.write(format!("{clear}{text}\n"));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config::McpDoor;
 use door::find::{CALL_TOOL, FIND_TOOLS};
-use door::{ListedTool, Listing, LongCallTool, OwnTool, ScheduleTool, StopTool};
+use door::{ListedTool, Listing, LongCallTool, OwnTool, ScheduleTool, StopTool, largest};
 use ovos_toolbox_wire::{Effect, Object};
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::json;
@@ -13,9 +13,6 @@ use crate::{find_tools, run_tool};
 
 /// How many tools some hosts take of all their servers together.
 const MOST_TOOLS: usize = 128;
-
-/// How many of the largest tools a warning names.
-const LARGEST: usize = 5;
 
 /// The owner of a tool's name.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,7 +129,7 @@ fn own_tool(tool: impl OwnTool) -> Tool {
 pub(crate) fn too_large(tools: &[Tool], config: &McpDoor) -> Option<String> {
     let limit = config.warn_list_bytes;
     let size = |tool: &Tool| serde_json::to_vec(tool).map_or(0, |text| text.len());
-    let mut sizes: Vec<(usize, &str)> = tools
+    let sizes: Vec<(usize, &str)> = tools
         .iter()
         .map(|tool| (size(tool), tool.name.as_ref()))
         .collect();
@@ -144,17 +141,11 @@ pub(crate) fn too_large(tools: &[Tool], config: &McpDoor) -> Option<String> {
         }
         (false, false) => return None,
     };
-    sizes.sort_unstable_by(|a, b| b.cmp(a));
-    let largest: Vec<String> = sizes
-        .iter()
-        .take(LARGEST)
-        .map(|(size, name)| format!("{name} ({size})"))
-        .collect();
     Some(format!(
         "the list of {} tools {over}; the largest are {}; leave some out with service.doors.mcp.tools, toolboxes or effects, \
          or set service.doors.mcp.find_tools, with which clients search the tools",
         sizes.len(),
-        largest.join(", ")
+        largest(sizes.iter().copied())
     ))
 }
 

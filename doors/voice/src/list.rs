@@ -1,12 +1,9 @@
 //! The list of tools that a voice receives. Pure.
 
-use door::{Listing, LongCallTool, OwnTool, StopTool};
+use door::{Listing, LongCallTool, OwnTool, StopTool, largest};
 use serde_json::Value;
 
 use crate::dialect::ShownTool;
-
-/// How many of the largest tools a warning names.
-const LARGEST: usize = 5;
 
 /// Returns the two stops and the tools that the door shows. `announces`: with those that ask for calls that go on.
 pub(crate) fn shown_tools(listing: &Listing, announces: bool) -> Vec<ShownTool> {
@@ -44,21 +41,11 @@ pub(crate) fn at_most(tools: &mut Vec<ShownTool>, most: usize) {
 /// Returns the warning for a list of tools that is larger than `limit` bytes.
 pub(crate) fn too_large(tools: &[ShownTool], total: usize, limit: usize) -> String {
     let size = |tool: &ShownTool| tool.description.len() + tool.arguments.to_string().len();
-    let mut sizes: Vec<(usize, &str)> = tools
-        .iter()
-        .map(|tool| (size(tool), tool.name.as_str()))
-        .collect();
-    sizes.sort_unstable_by(|a, b| b.cmp(a));
-    let largest: Vec<String> = sizes
-        .iter()
-        .take(LARGEST)
-        .map(|(size, name)| format!("{name} ({size})"))
-        .collect();
     format!(
         "the list of {} tools is {total} bytes, more than warn_list_bytes ({limit}); the largest are {}; leave some out with \
          service.doors.voice.tools, toolboxes or effects",
-        sizes.len(),
-        largest.join(", ")
+        tools.len(),
+        largest(tools.iter().map(|tool| (size(tool), tool.name.as_str())))
     )
 }
 

@@ -3,11 +3,12 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use config::MountConfig;
 use oauth2::TokenResponse as _;
+use parking_lot::Mutex;
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationMetadata, CredentialStore, OAuthClientConfig,
     StoredCredentials,
@@ -194,7 +195,7 @@ impl SignedIn {
     }
 
     fn see(&self, credentials: Option<&StoredCredentials>) {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = credentials.and_then(token_of);
+        *self.seen.lock() = credentials.and_then(token_of);
     }
 }
 
@@ -212,7 +213,7 @@ impl CredentialStore for SignedIn {
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let seen = self.seen.lock().clone();
         // Whoever has removed the file meanwhile has signed out.
         let kept = self.read()?.filter(|kept| token_of(&kept.credentials) == seen);
         let Some(kept) = kept else { return Ok(()) };

@@ -5,11 +5,12 @@ mod end_tests;
 mod session;
 mod shared;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use config::MountConfig;
 use ovos_toolbox_wire::{Failure, Object};
+use parking_lot::Mutex;
 use program::{Steps, level};
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult};
 use rmcp::service::{PeerRequestOptions, ServiceError};

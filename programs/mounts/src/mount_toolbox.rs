@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::process::exit;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use config::MountConfig;
 use ovos_toolbox_wire::{Content, Failure, FailureKind, Start, ToolList};
+use parking_lot::{Mutex, MutexGuard};
 use program::{Later, Link, Refusal, Reply, Run, Toolbox, json};
 use protocol::{Opening, Raw, RunEnd};
 use tokio::runtime::Handle;
@@ -55,16 +56,17 @@ impl MountToolbox {
     ///
     /// # Errors
     /// The configuration is not one of a mount.
-    pub(crate) fn open(id: &str, opening: &Opening, link: Link, runtime: Handle) -> Result<Self, Failure> {
+    pub(crate) fn open(id: &str, opening: &Opening, link: Link) -> Result<Self, Failure> {
         let config = serde_json::from_str::<MountConfig>(opening.config.text()).map_err(|error| {
             let why = format!(
                 "this is not the configuration of a mount: {error}; see service.mounts in docs/mounts.md"
             );
             Failure::new("ConfigError", why)
         })?;
-        let entered = runtime.enter();
+        // Everything of a mount runs on the program's first thread, because the kernel ends the servers when the thread that started
+        // them ends.
+        let runtime = Handle::current();
         let mount = Mount::open(id, config, Reporter::new(link));
-        drop(entered);
         let (caller, runs) = (mount.caller(), Arc::new(Runs::default()));
         let (close, closing) = oneshot::channel();
         let close_limit = Duration::from_millis(opening.close_ms);
@@ -90,9 +92,8 @@ impl MountToolbox {
         self.closer().is_none()
     }
 
-    fn closer(&self) -> std::sync::MutexGuard<'_, Option<oneshot::Sender<Closed>>> {
-        // The lock guards one value, so a panic leaves nothing half done.
-        self.close.lock().unwrap_or_else(PoisonError::into_inner)
+    fn closer(&self) -> MutexGuard<'_, Option<oneshot::Sender<Closed>>> {
+        self.close.lock()
     }
 
     fn closed(&self) -> Failure {

@@ -1,9 +1,10 @@
 //! This side of the Model Context Protocol: handles the notifications and requests of a server. Read [`Client`].
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ovos_toolbox_wire::Progress;
+use parking_lot::Mutex;
 use program::Steps;
 use rmcp::ClientHandler;
 use rmcp::model::{
@@ -32,16 +33,11 @@ impl Notifications {
         steps: Steps,
         reporter: Reporter,
     ) -> Follows {
-        self.lock().insert(token.clone(), (steps, reporter));
+        self.runs.lock().insert(token.clone(), (steps, reporter));
         Follows {
             notifications: self.clone(),
             token,
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, (Steps, Reporter)>> {
-        // Only single insertions and removals are made, so a panic leaves nothing half done.
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -53,7 +49,7 @@ pub(crate) struct Follows {
 
 impl Drop for Follows {
     fn drop(&mut self) {
-        self.notifications.lock().remove(&self.token);
+        self.notifications.runs.lock().remove(&self.token);
     }
 }
 
@@ -69,7 +65,7 @@ impl ClientHandler for Client {
     }
 
     async fn on_progress(&self, notification: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        let follows = self.0.lock().get(&notification.progress_token).cloned();
+        let follows = self.0.runs.lock().get(&notification.progress_token).cloned();
         if let Some((steps, reporter)) = follows {
             reporter.progress(&steps, &progress(&notification));
         }

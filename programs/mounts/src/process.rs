@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use config::MountConfig;
+use parking_lot::Mutex;
 use program::level;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
@@ -122,7 +123,7 @@ impl ServerProcess {
 
     /// Describes the last lines on stderr.
     pub(crate) fn last_words(&self) -> String {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.last.lock();
         if last.is_empty() {
             return String::new();
         }
@@ -181,7 +182,7 @@ async fn listen(errors: ChildStderr, last: Arc<Mutex<VecDeque<String>>>, reporte
             continue;
         }
         reporter.log(level::INFO, "server", text);
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = last.lock();
         last.push_back(text.to_owned());
         if last.len() > LAST_LINES {
             last.pop_front();

@@ -1,10 +1,10 @@
 //! Hides the texts of a mount that must not be shown. Read [`Secrets::hide`], then [`Secrets::hide_in_result`].
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use config::MountConfig;
 use ovos_toolbox_wire::Failure;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 /// The text that replaces a secret.
@@ -79,8 +79,7 @@ impl Secrets {
 
     /// Hides this token from now on, too.
     pub(crate) fn learn(&self, token: &str) {
-        // Only whole texts are added, so a panic leaves nothing half done.
-        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut learned = self.learned.lock();
         if token.len() >= SHORTEST_IN_RESULTS && !learned.iter().any(|known| known == token) {
             // Those that were renewed do not count any more, but an old answer may still show one.
             if learned.len() == MOST_LEARNED {
@@ -92,7 +91,7 @@ impl Secrets {
 
     /// These secrets, and the tokens that were learned.
     fn all(&self, secrets: &[String]) -> Vec<String> {
-        let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let learned = self.learned.lock();
         learned.iter().chain(secrets).cloned().collect()
     }
 

@@ -2,11 +2,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::event::Timespec;
 
 use crate::Fault;
@@ -33,8 +34,7 @@ struct Shared {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, Bus> {
-        // Every change is one assignment, so a panicking test leaves valid state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -119,8 +119,7 @@ impl Line {
                 return Some(found);
             }
             let left = end.checked_duration_since(Instant::now())?;
-            let waited = self.shared.heard.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.shared.heard.wait_for(&mut state, left);
         }
     }
 

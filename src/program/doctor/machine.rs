@@ -13,6 +13,7 @@ use super::finding::Finding;
 use crate::program::check;
 use ::config::{Config, Environment, Notice, Origin, ProcessEnvironment, Switch};
 use cli::{CliError, count};
+use executable::command::in_path;
 use host::{Confine, FailedFile, Inspection, inspect, section_of, why_unconfined};
 use host::{PythonConfig, python::Interpreter};
 
@@ -236,10 +237,9 @@ pub(super) async fn pythons(config: &Config) -> Vec<Finding> {
 /// Whether a program that is named by its path, or by a name in PATH, exists.
 fn is_there(program: &str) -> bool {
     let path = ProcessEnvironment.var("PATH").unwrap_or_default();
-    let mut folders = std::env::split_paths(&path);
     match program.contains('/') {
         true => Path::new(program).is_file(),
-        false => folders.any(|folder| folder.join(program).is_file()),
+        false => in_path(program, path.as_ref()).is_some(),
     }
 }
 
@@ -468,7 +468,6 @@ fn interface(part: &str, ip: IpAddr) -> Finding {
 /// Checks a program that a toolbox starts.
 fn needed(part: &str, program: &str, written: Option<&Path>, mend: &str) -> Finding {
     let path = ProcessEnvironment.var("PATH").unwrap_or_default();
-    let in_path = std::env::split_paths(&path).map(|folder| folder.join(program));
     // The folder in which `make mavsdk` puts the program and the toolbox looks for it: in a folder above this program.
     let own = std::env::current_exe().unwrap_or_default();
     let above = own
@@ -477,10 +476,11 @@ fn needed(part: &str, program: &str, written: Option<&Path>, mend: &str) -> Find
         .take(5)
         .map(|folder| folder.join(".venv-mavsdk/lib"));
     let versions = above.flat_map(|library| std::fs::read_dir(library).into_iter().flatten().flatten());
-    let in_venv = versions.map(|version| version.path().join("site-packages/mavsdk_grpc/bin").join(program));
+    let mut in_venv =
+        versions.map(|version| version.path().join("site-packages/mavsdk_grpc/bin").join(program));
     let found = match written {
         Some(written) => Some(written.to_owned()).filter(|path| path.is_file()),
-        None => in_path.chain(in_venv).find(|path| path.is_file()),
+        None => in_path(program, path.as_ref()).or_else(|| in_venv.find(|path| path.is_file())),
     };
     match found {
         Some(path) => Finding::good(part, format!("{program} is {}", path.display())),

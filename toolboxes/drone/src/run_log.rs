@@ -5,12 +5,13 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use ovos_toolbox_sdk::prelude::*;
+use parking_lot::Mutex;
 
 use crate::clock::Clock;
 
@@ -89,7 +90,7 @@ impl RunLog {
                 line.insert("lost_lines".to_string(), lost.into());
             }
         }
-        let lines = writer.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = writer.lines.lock();
         if let Some(Err(TrySendError::Full(_))) =
             lines.as_ref().map(|lines| lines.try_send(format!("{line}\n")))
         {
@@ -102,12 +103,8 @@ impl RunLog {
         let Some(writer) = &self.writer else {
             return;
         };
-        drop(writer.lines.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let thread = writer
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        drop(writer.lines.lock().take());
+        let thread = writer.thread.lock().take();
         if let Some(thread) = thread {
             // The thread does not panic.
             let _ = thread.join();

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ovos_toolbox_sdk::prelude::*;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -150,7 +150,7 @@ impl SceneStore {
     /// The scene is malformed, from the future or older than the last one; the store keeps its data.
     pub(crate) fn put(&self, scene: Value) -> Result<(), SceneError> {
         let taken = self.take(scene);
-        self.lock().error = taken.as_ref().err().map(ToString::to_string);
+        self.kept.lock().error = taken.as_ref().err().map(ToString::to_string);
         if taken.is_ok() {
             self.version.send_modify(|version| *version += 1);
         }
@@ -183,7 +183,7 @@ impl SceneStore {
         if newest > now + FUTURE_S {
             return Err(SceneError::Future(newest - now));
         }
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         kept.eyes
             .retain(|_, eye| eye.received.elapsed().as_secs_f64() < FORGOTTEN_S);
         let eye = kept
@@ -228,7 +228,7 @@ impl SceneStore {
             return;
         }
         let fresh = std::time::Duration::from_millis(self.rules.obstacle_max_age_ms);
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let ranges = kept.ranges.entry(side).or_default();
         ranges.retain(|(nearer, at)| *nearer < metres && at.elapsed() <= fresh);
         ranges.push((metres, Instant::now()));
@@ -242,7 +242,7 @@ impl SceneStore {
         if !self.rules.use_vision {
             return Err("vision is switched off in the configuration (use_vision)".to_string());
         }
-        let kept = self.lock();
+        let kept = self.kept.lock();
         let wrong = kept.error.as_ref().map_or(String::new(), |error| {
             format!(" (the last one was refused: {error})")
         });
@@ -267,7 +267,7 @@ impl SceneStore {
             return Err("obstacle data is switched off in the configuration (use_obstacles)".to_string());
         }
         let limit = self.rules.obstacle_max_age_ms as f64 / 1000.0;
-        let kept = self.lock();
+        let kept = self.kept.lock();
         let eyes = kept.eyes.iter();
         let (there, elsewhere): (Vec<_>, Vec<_>) = eyes
             .filter_map(|((frame, _), eye)| Some((frame, eye.obstacle?)))
@@ -311,7 +311,7 @@ impl SceneStore {
         let mut version = self.version.subscribe();
         let newer = async {
             loop {
-                let seen = self.lock().detections.as_ref().map(|(_, stamp, _)| *stamp);
+                let seen = self.kept.lock().detections.as_ref().map(|(_, stamp, _)| *stamp);
                 if seen.is_some_and(|stamp| stamp.age_s() < moment.elapsed().as_secs_f64()) {
                     return;
                 }
@@ -321,10 +321,6 @@ impl SceneStore {
             }
         };
         tokio::time::timeout(at_most, newer).await.is_ok()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SceneState> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -14,7 +14,6 @@ mod flying;
 mod hover;
 mod link;
 mod link_state;
-mod lock;
 mod log_line;
 mod mode_report;
 mod open_commands;

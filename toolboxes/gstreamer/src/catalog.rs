@@ -12,9 +12,10 @@ mod search;
 mod sheet;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use gst::prelude::*;
+use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use element::is_deprecated;
 pub(crate) use encoder::{Codec, Encoder, Media, bitrate_unit, field_values};
@@ -116,9 +117,9 @@ impl Catalog {
         search::search(query)
     }
 
-    fn current(&self) -> std::sync::MutexGuard<'_, Cache> {
+    fn current(&self) -> MutexGuard<'_, Cache> {
         let cookie = gst::Registry::get().feature_list_cookie();
-        let mut read = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.cache.lock();
         if read.cookie != cookie {
             *read = Cache {
                 cookie,

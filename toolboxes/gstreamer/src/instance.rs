@@ -15,12 +15,13 @@ mod table;
 mod view;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio;
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 

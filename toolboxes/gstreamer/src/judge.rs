@@ -7,11 +7,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::sync::oneshot;
 use ovos_toolbox_sdk::{RoleEvent, RoleProcess};
+use parking_lot::Mutex;
 use schemars::{Schema, SchemaGenerator};
 use serde::Serializer;
 use serde::de::DeserializeOwned;
@@ -98,7 +99,7 @@ impl Judge {
 
     /// Ends the judge.
     pub(crate) fn close(&self) {
-        drop(self.shared.lock().process.take());
+        drop(self.shared.state.lock().process.take());
     }
 
     fn send(
@@ -107,7 +108,7 @@ impl Judge {
         holders: Holders,
         tell: oneshot::Sender<Result<Box<RawValue>, ToolError>>,
     ) -> Result<(), ToolError> {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if state.process.is_none() {
             state.process = Some(self.start(&mut state)?);
         }
@@ -146,20 +147,16 @@ impl Judge {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn hear(&self, saying: JudgeMessage) {
         match saying {
             JudgeMessage::Answer { id, answer } => {
-                let tell = self.lock().waiting.remove(&id);
+                let tell = self.state.lock().waiting.remove(&id);
                 // The caller may be gone.
                 _ = tell.map(|tell| tell.send(answer));
             }
             JudgeMessage::Present(mut now) => {
                 now.sort();
-                let before = self.lock().devices.replace(now.clone());
+                let before = self.state.lock().devices.replace(now.clone());
                 if let Some(before) = before {
                     for (kind, device) in differences(&before, &now) {
                         self.report(kind, &device);
@@ -167,7 +164,7 @@ impl Shared {
                 }
             }
             JudgeMessage::Came(device) => {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 let devices = state.devices.get_or_insert_default();
                 let at = devices.partition_point(|other| *other <= device);
                 devices.insert(at, device.clone());
@@ -175,7 +172,7 @@ impl Shared {
                 self.report("device_added", &device);
             }
             JudgeMessage::Went(device) => {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 let devices = state.devices.get_or_insert_default();
                 if let Ok(at) = devices.binary_search(&device) {
                     devices.remove(at);
@@ -187,7 +184,7 @@ impl Shared {
     }
 
     fn end(&self, session: u64, how: &str) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.session != session {
             return;
         }

@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gst::prelude::*;
+use parking_lot::{Mutex, MutexGuard};
 
 /// Time limit of apt-cache: it reads about 60 MB, in 0.7 s on an idle machine.
 const ASK: Duration = Duration::from_secs(8);
@@ -60,7 +60,7 @@ impl Suggestions {
     }
 
     fn packages(&self) -> MutexGuard<'_, Option<(Instant, HashMap<String, String>)>> {
-        self.packages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.packages.lock()
     }
 }
 

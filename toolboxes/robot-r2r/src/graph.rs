@@ -1,8 +1,8 @@
 //! A graph of ROS that an installation carries, over r2r: one node and the thread that spins it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use futures::executor::{LocalPool, LocalSpawner};
 use futures::future::{AbortHandle, abortable};
 use futures::task::LocalSpawnExt;
 use futures::{FutureExt, StreamExt};
+use parking_lot::Mutex;
 use r2r::{Context, Node, QosProfile};
 use ros_graph::cdr::Cdr;
 use ros_graph::definition::{Definition, TypeName};
@@ -95,12 +96,7 @@ impl R2rGraph {
     ) -> Result<BTreeSet<String>, GraphError> {
         let end = Instant::now() + patience;
         loop {
-            let types = self
-                .types
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .get(topic)
-                .cloned();
+            let types = self.types.lock().get(topic).cloned();
             match types {
                 Some(types) => return Ok(types.into_iter().collect()),
                 None if Instant::now() >= end => {
@@ -186,11 +182,7 @@ impl R2rGraph {
         };
         let (orders, name, handle) = (self.orders.clone(), action.to_owned(), Mutex::new(handle));
         let cancel = Box::new(move |limit: Duration| -> Reply<'static, ()> {
-            let (orders, handle, name) = (
-                orders.clone(),
-                handle.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-                name.clone(),
-            );
+            let (orders, handle, name) = (orders.clone(), handle.lock().clone(), name.clone());
             async move {
                 let (taken, answer) = oneshot::channel();
                 orders.give(move |spun| match handle.cancel() {
@@ -255,7 +247,7 @@ impl R2rGraph {
 
 impl Graph for R2rGraph {
     fn entities(&self) -> Reply<'_, Entities> {
-        let types = self.types.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let types = self.types.lock().clone();
         let mut found = Entities::default();
         for (name, types) in types.into_iter().collect::<BTreeMap<_, _>>() {
             if let Some(action) = name.strip_suffix("/_action/feedback") {
@@ -314,12 +306,7 @@ impl Graph for R2rGraph {
             });
             let held = AbortOnDrop(ending.await?);
             let (types, name) = (Arc::clone(&self.types), topic.to_owned());
-            let sources = move || {
-                types
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .contains_key(&name)
-            };
+            let sources = move || types.lock().contains_key(&name);
             Ok(Subscription::new(
                 topic,
                 of,
@@ -333,12 +320,7 @@ impl Graph for R2rGraph {
 
     fn publisher<'a>(&'a self, topic: &'a str, of: &'a TypeName) -> Reply<'a, Arc<dyn Publisher>> {
         async move {
-            let found = self
-                .types
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .get(topic)
-                .cloned();
+            let found = self.types.lock().get(topic).cloned();
             one_type(topic, Some(of), &found.into_iter().flatten().collect())?;
             let shape = self.library.shape(of)?;
             let (name, named) = (topic.to_owned(), of.to_string());
@@ -376,13 +358,7 @@ impl Graph for R2rGraph {
 
 impl Drop for R2rGraph {
     fn drop(&mut self) {
-        drop(
-            self.orders
-                .0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
+        drop(self.orders.0.lock().take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -445,7 +421,7 @@ fn spin(node: Node, orders: &Receiver<Order>, types: &Types) {
         pool.run_until_stalled();
         if next_look <= Instant::now() {
             if let Ok(found) = spun.node.get_topic_names_and_types() {
-                *types.lock().unwrap_or_else(PoisonError::into_inner) = found;
+                *types.lock() = found;
             }
             next_look = Instant::now() + LOOK;
         }

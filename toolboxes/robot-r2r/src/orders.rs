@@ -1,12 +1,13 @@
 //! Orders to the thread that spins a node. Read [`Orders`].
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::channel::oneshot;
 use futures::executor::LocalSpawner;
+use parking_lot::Mutex;
 use r2r::Node;
 use ros_graph::error::GraphError;
 
@@ -32,7 +33,7 @@ pub(crate) struct Orders(pub(crate) Arc<Mutex<Option<SyncSender<Order>>>>);
 impl Orders {
     /// Has the thread do something, soon.
     pub(crate) fn give(&self, order: impl FnOnce(&mut Spun) + Send + 'static) -> Result<(), GraphError> {
-        let orders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let orders = self.0.lock();
         let orders = orders.as_ref().ok_or(GraphError::Closed)?;
         orders.try_send(Box::new(order)).map_err(|_| GraphError::Busy {
             what: "orders that wait for the node",

@@ -1,13 +1,13 @@
 //! What goes out on one topic: the bytes of our codec, after the four that say how they are written.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::FutureExt;
+use parking_lot::{Mutex, MutexGuard};
 use r2r::PublisherUntyped;
 use ros_graph::cdr::{Cdr, Order};
 use ros_graph::error::GraphError;
-use ros_graph::graph::{Publisher, Reply};
+use ros_graph::graph::Publisher;
 use ros_graph::shape::Shape;
 use serde_json::Value;
 
@@ -15,8 +15,6 @@ use crate::orders::{Orders, lost};
 
 /// How long a reader must have been known before it hears what is published.
 const SETTLE: Duration = Duration::from_millis(200);
-/// The pause between two looks at the readers.
-const LOOK: Duration = Duration::from_millis(5);
 /// Plain CDR, little endian.
 const LITTLE: [u8; 4] = [0, 1, 0, 0];
 
@@ -54,7 +52,7 @@ impl R2rPublisher {
     }
 
     fn publisher(&self) -> MutexGuard<'_, Option<PublisherUntyped>> {
-        self.publisher.lock().unwrap_or_else(PoisonError::into_inner)
+        self.publisher.lock()
     }
 
     /// Whether a reader is there, and has been for long enough.
@@ -63,7 +61,7 @@ impl R2rPublisher {
             .publisher()
             .as_ref()
             .map(PublisherUntyped::get_inter_process_subscription_count);
-        let mut heard_since = self.heard_since.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heard_since = self.heard_since.lock();
         match readers {
             Some(Ok(1..)) => Ok(heard_since.get_or_insert_with(Instant::now).elapsed() >= SETTLE),
             _ => {
@@ -87,23 +85,13 @@ impl Publisher for R2rPublisher {
             .map_err(|error| lost(&self.topic, error))
     }
 
-    fn ready(&self, patience: Duration) -> Reply<'_, ()> {
-        async move {
-            let end = Instant::now() + patience;
-            loop {
-                let readers = self.readers();
-                if readers == Ok(true) {
-                    return Ok(());
-                }
-                if Instant::now() >= end {
-                    return readers.and(Err(GraphError::Unheard {
-                        topic: self.topic.clone(),
-                    }));
-                }
-                tokio::time::sleep(LOOK).await;
-            }
+    fn check_listener(&self) -> Result<(), GraphError> {
+        match self.readers()? {
+            true => Ok(()),
+            false => Err(GraphError::Unheard {
+                topic: self.topic.clone(),
+            }),
         }
-        .boxed()
     }
 }
 

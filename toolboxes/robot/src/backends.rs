@@ -4,9 +4,9 @@
 //! them, and its state is the worst. Read [`Backends`].
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use ovos_toolbox_sdk::prelude::*;
+use parking_lot::Mutex;
 
 use crate::adapter::BackendState;
 
@@ -38,19 +38,19 @@ impl States {
 impl Backends {
     /// Knows a robot of the configuration. Tells the service nothing yet.
     pub(crate) fn add(&self, robot: &str, state: BackendState) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.robots.insert(robot.to_owned(), (state, String::new()));
     }
 
     /// Knows a file that cannot be used: its robot is not there. Tells the service nothing yet.
     pub(crate) fn left_out(&self, why: String) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.left_out.push(why);
     }
 
     /// Tells the service that nothing here moves a real machine, if that is so.
     pub(crate) fn tell_simulated(&self, host: &Host) {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         if all
             .robots
             .values()
@@ -63,7 +63,7 @@ impl Backends {
     /// Tells the service that the state of a robot is now this one.
     pub(crate) fn tell(&self, host: &Host, robot: &str, state: BackendState, reason: &str) {
         // The lock is held while the service is told: of two notices the later one arrives last.
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.robots.insert(robot.to_owned(), (state, reason.to_owned()));
         if all.robots.len() == 1 {
             let reason = all.with_left_out(&format!("{robot}: {reason}"));

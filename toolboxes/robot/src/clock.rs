@@ -4,9 +4,10 @@
 //! still while a part of the driver computes, so that a busy machine delays nothing, and goes on with its next alarm
 //! when all parts wait. At the speed of the world this is the clock of the machine. Read [`Clock`].
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// How long the time of a rehearsal stands still for one part that computes. A busy machine may not let it run for a second or two,
@@ -67,8 +68,7 @@ impl State {
 
 impl Rehearsed {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change is whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Changes who is awake or which alarms there are.
@@ -97,7 +97,7 @@ impl Rehearsed {
                 continue;
             }
             let Some(first) = state.first() else {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait(&mut state);
                 continue;
             };
             let left = first.saturating_duration_since(now);
@@ -105,8 +105,7 @@ impl Rehearsed {
                 0 => left.div_f64(self.scale),
                 _ => left + STANDS,
             };
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, left);
         }
     }
 }
@@ -220,20 +219,20 @@ impl Clock {
     }
 
     /// Waits on a condition variable, at most until a moment. `ring` wakes it.
-    pub(crate) fn wait<'g, T>(
+    pub(crate) fn wait<T>(
         &self,
         condition: &Condvar,
-        guard: MutexGuard<'g, T>,
+        guard: &mut MutexGuard<'_, T>,
         until: Option<Instant>,
         ring: impl FnOnce() + Send + 'static,
-    ) -> MutexGuard<'g, T> {
+    ) {
         if let (None, Some(until)) = (&self.0, until) {
             let left = until.saturating_duration_since(Instant::now());
-            let waited = condition.wait_timeout(guard, left);
-            return waited.unwrap_or_else(PoisonError::into_inner).0;
+            condition.wait_for(guard, left);
+            return;
         }
         let _resting = self.rest(until, Box::new(ring));
-        condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
+        condition.wait(guard);
     }
 
     fn has_ended(&self) -> bool {

@@ -3,11 +3,12 @@
 //! Owns the choice of the robot for a call, and what all robots share. Read [`Robots`].
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::sync::Semaphore;
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use crate::adapter::ActionError;
@@ -90,19 +91,13 @@ impl Robots {
     /// Whether a question is worth asking: the last one was answered, or is long enough ago.
     #[must_use]
     pub fn is_worth_asking(&self) -> bool {
-        let since = self
-            .unanswered_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let since = self.unanswered_since.lock();
         since.is_none_or(|since| since.elapsed() >= UNANSWERED)
     }
 
     /// Remembers whether a handler has answered.
     pub fn answered(&self, answered: bool) {
-        let mut since = self
-            .unanswered_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut since = self.unanswered_since.lock();
         *since = (!answered).then(Instant::now);
         drop(since);
         if answered {

@@ -10,5 +10,5 @@ pub(crate) mod error;
 pub(crate) mod path;
 pub(crate) mod watch;
 
-pub use config::{Distro, RosConfig};
+pub use config::RosConfig;
 pub use error::RosError;

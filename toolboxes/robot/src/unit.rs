@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::tokio::task::spawn_blocking;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::action::{Action, Motion};
@@ -94,8 +95,7 @@ impl Unit {
 
     /// The places that it remembers.
     pub fn places(&self) -> MutexGuard<'_, Places> {
-        // A change is whole or was not made.
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.lock()
     }
 
     /// Changes the places, which writes their file, on a thread that may wait for the disk.
@@ -110,8 +110,7 @@ impl Unit {
         change: impl FnOnce(&mut Places) -> Result<R, String> + Send + 'static,
     ) -> Result<R, String> {
         let places = Arc::clone(&self.places);
-        let changed =
-            spawn_blocking(move || change(&mut places.lock().unwrap_or_else(PoisonError::into_inner)));
+        let changed = spawn_blocking(move || change(&mut places.lock()));
         changed.await.map_err(|error| error.to_string())?
     }
 
@@ -153,8 +152,7 @@ impl Unit {
 
     /// The settings that tools have made.
     pub fn memory(&self) -> MutexGuard<'_, Memory> {
-        // The data is valid after every statement.
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock()
     }
 
     /// Checks an action against the limits and does it.

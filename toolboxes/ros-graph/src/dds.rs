@@ -4,6 +4,7 @@
 //! asked from the graph, where the robot has Jazzy or newer. Read [`Dds`].
 
 mod action;
+mod config;
 mod domain;
 mod filling;
 mod names;
@@ -15,16 +16,17 @@ mod raw;
 mod service;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+pub use self::config::DdsConfig;
 pub use self::domain::Dds;
 use self::names::{dds_name, dds_type};
-pub use self::participant::DdsConfig;
 use self::participant::Quality;
 pub use self::peers::SETTLE;
 use self::peers::{of_topic, types};

@@ -9,10 +9,11 @@
 //! the connection that knew it is gone (a rosbridge confirms the end of a goal only to the connection over which it was sent). Besides
 //! that only an emergency stop and a stop without an instance cancel the goals of everyone ([`cancel_all`]).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -114,11 +115,6 @@ impl<P> Default for Goals<P> {
 }
 
 impl<P> Goals<P> {
-    fn lock(&self) -> MutexGuard<'_, Vec<Entry<P>>> {
-        // Every change is one insertion or removal, or one value.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sends a goal, and keeps it for the stops to come. `is_stopped` is asked when it is kept: whether what it moves was stopped since the
     /// goal was wanted, in which case it is cancelled at once.
     ///
@@ -163,7 +159,7 @@ impl<P> Goals<P> {
     }
 
     fn open(&self, on: P, goal: OpenGoal, care: Care) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         if !entries.iter().any(|known| known.goal.is(&goal)) {
             entries.push(Entry { on, goal, care });
         }
@@ -171,17 +167,17 @@ impl<P> Goals<P> {
 
     /// The robot has said that the goal has ended.
     pub fn close(&self, goal: &OpenGoal) {
-        self.lock().retain(|open| !open.goal.is(goal));
+        self.entries.lock().retain(|open| !open.goal.is(goal));
     }
 
     /// Whether no call waits for a goal.
     pub fn is_still(&self) -> bool {
-        self.lock().iter().all(|entry| entry.care != Care::Call)
+        self.entries.lock().iter().all(|entry| entry.care != Care::Call)
     }
 
     /// The open goals of what has a place in a stop, in the order of these places.
     pub fn of(&self, place: impl Fn(&P) -> Option<usize>) -> Vec<OpenGoal> {
-        let entries = self.lock();
+        let entries = self.entries.lock();
         let concerned = entries
             .iter()
             .filter_map(|entry| Some((place(&entry.on)?, &entry.goal)));
@@ -212,7 +208,7 @@ impl<P> Goals<P> {
             error,
             GraphError::Absent { .. } | GraphError::Lost { .. } | GraphError::NoAnswer { .. }
         );
-        for entry in self.lock().iter_mut().filter(|entry| entry.goal.is(goal)) {
+        for entry in self.entries.lock().iter_mut().filter(|entry| entry.goal.is(goal)) {
             entry.care = if is_unreached {
                 Care::NextAnswer
             } else {
@@ -232,7 +228,7 @@ impl<P> Goals<P> {
     pub async fn unreached(&self) -> Vec<OpenGoal> {
         loop {
             let unreached: Vec<OpenGoal> = {
-                let entries = self.lock();
+                let entries = self.entries.lock();
                 let unreached = entries.iter().filter(|entry| entry.care == Care::NextAnswer);
                 unreached.map(|entry| entry.goal.clone()).collect()
             };

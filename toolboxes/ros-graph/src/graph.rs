@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -16,6 +16,9 @@ use tokio::sync::watch;
 use crate::definition::{Definition, TypeName};
 use crate::error::GraphError;
 use crate::inbox::{Bounds, Inbox, Message, Unread};
+
+/// The pause between two looks at the listeners of a topic.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What a carrier answers with.
 pub type Reply<'a, T> = BoxFuture<'a, Result<T, GraphError>>;
@@ -120,10 +123,28 @@ pub trait Publisher: Send + Sync {
     /// [`GraphError::Unheard`] all the same: it may be a stop.
     fn publish(&self, value: &Value) -> Result<(), GraphError>;
 
+    /// Whether what is sent now is heard.
+    ///
+    /// # Errors
+    /// Nothing of this type listens, or not for long enough: [`GraphError::Unheard`], [`GraphError::OtherType`]; or the graph was left.
+    fn check_listener(&self) -> Result<(), GraphError>;
+
     /// Waits until what is sent now is heard.
     ///
-    /// Errors: [`GraphError::Unheard`] or [`GraphError::OtherType`] after `patience`.
-    fn ready(&self, patience: Duration) -> Reply<'_, ()>;
+    /// Errors: those of [`check_listener`](Self::check_listener) after `patience`.
+    fn ready(&self, patience: Duration) -> Reply<'_, ()> {
+        async move {
+            let end = Instant::now() + patience;
+            loop {
+                let listener = self.check_listener();
+                if listener.is_ok() || Instant::now() >= end {
+                    return listener;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        .boxed()
+    }
 }
 
 /// Whether a topic still has a publisher.

@@ -3,9 +3,9 @@
 //! What carries messages never waits for what reads them, and what nothing reads is not decoded. Read [`Inbox`].
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -83,11 +83,6 @@ impl Inbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Contents> {
-        // Every change is whole before anything can panic.
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a message that comes now; what is too much goes, the oldest first.
     pub fn put(&self, size: usize, unread: Unread) {
         self.put_received(size, Instant::now(), unread);
@@ -95,7 +90,7 @@ impl Inbox {
 
     /// Adds a message that was received before now.
     pub(crate) fn put_received(&self, size: usize, at: Instant, unread: Unread) {
-        let mut contents = self.lock();
+        let mut contents = self.contents.lock();
         contents.bytes += size;
         contents.received += 1;
         contents.parcels.push_back(Parcel { size, at, unread });
@@ -113,22 +108,22 @@ impl Inbox {
 
     /// Nothing comes any more, for this reason.
     pub(crate) fn end(&self, reason: GraphError) {
-        self.lock().end.get_or_insert(reason);
+        self.contents.lock().end.get_or_insert(reason);
         self.arrival.notify_one();
     }
 
     /// How many messages went because there were too many.
     pub(crate) fn dropped(&self) -> u64 {
-        self.lock().dropped
+        self.contents.lock().dropped
     }
 
     /// How many messages came.
     pub(crate) fn received(&self) -> u64 {
-        self.lock().received
+        self.contents.lock().received
     }
 
     fn take(&self, newest: bool) -> Option<Result<Parcel, GraphError>> {
-        let mut contents = self.lock();
+        let mut contents = self.contents.lock();
         if newest {
             while contents.parcels.len() > 1 {
                 if let Some(old) = contents.parcels.pop_front() {
@@ -198,7 +193,7 @@ mod tests {
             }
             assert_eq!((inbox.received(), inbox.dropped()), (10, 10 - left.len() as u64));
             assert_eq!(json!(taken(&inbox, false)), json!(left));
-            assert_eq!(inbox.lock().bytes, 0);
+            assert_eq!(inbox.contents.lock().bytes, 0);
         }
     }
 

@@ -4,7 +4,9 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 use crate::definition::{Base, Count, Definition, Field, FieldType, Kind, Primitive, TypeName};
 use crate::error::TypeError;
@@ -78,10 +80,7 @@ impl Library {
     /// Adds one message.
     pub fn add(&mut self, definition: Definition) {
         // A shape may contain the type that is replaced.
-        self.shapes
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        self.shapes.get_mut().clear();
         self.definitions
             .insert(definition.name.clone(), Arc::new(definition));
     }
@@ -195,7 +194,7 @@ impl Library {
                 limit: DEPTH,
             });
         }
-        let known = self.shapes.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.shapes.read();
         if let Some(shape) = known.get(name) {
             return Ok(Arc::clone(shape));
         }
@@ -230,7 +229,7 @@ impl Library {
                 limit: LARGEST_SHAPE,
             });
         }
-        let mut known = self.shapes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.shapes.write();
         known.insert(name.clone(), Arc::clone(&shape));
         Ok(shape)
     }

@@ -522,19 +522,6 @@ async fn watch_listeners(rosbridge: Rosbridge, topic: String, heard: Heard) {
     }
 }
 
-impl TopicPublisher {
-    /// # Errors
-    /// Nothing is known to listen.
-    fn check_listener(&self) -> Result<(), GraphError> {
-        match self.rosbridge.inner.link.connection() {
-            Some(connection) if self.heard.load(Ordering::SeqCst) == connection => Ok(()),
-            _ => Err(GraphError::Unheard {
-                topic: self.topic.clone(),
-            }),
-        }
-    }
-}
-
 impl Drop for TopicPublisher {
     fn drop(&mut self) {
         let link = &self.rosbridge.inner.link;
@@ -553,17 +540,12 @@ impl Publisher for TopicPublisher {
         self.check_listener()
     }
 
-    fn ready(&self, patience: Duration) -> Reply<'_, ()> {
-        async move {
-            let end = Instant::now() + patience;
-            loop {
-                let listener = self.check_listener();
-                if listener.is_ok() || Instant::now() >= end {
-                    return listener;
-                }
-                tokio::time::sleep(AGAIN).await;
-            }
+    fn check_listener(&self) -> Result<(), GraphError> {
+        match self.rosbridge.inner.link.connection() {
+            Some(connection) if self.heard.load(Ordering::SeqCst) == connection => Ok(()),
+            _ => Err(GraphError::Unheard {
+                topic: self.topic.clone(),
+            }),
         }
-        .boxed()
     }
 }

@@ -1,7 +1,11 @@
 //! The definitions that are shipped, by distribution of ROS 2. `interfaces/LICENCES.md` says whose they are.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 /// A distribution of ROS 2, whose definitions are known here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Distribution {
     /// 2022.
     Humble,

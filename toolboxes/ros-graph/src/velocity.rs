@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use futures_util::FutureExt;
 use serde_json::{Value, json};
 
 use crate::definition::{Kind, TypeName};
@@ -174,9 +173,7 @@ impl Velocity {
     /// # Errors
     /// Nothing listens, or it listens to another type.
     pub fn check_listener(&self) -> Result<(), GraphError> {
-        // Without patience it is answered at once.
-        let ready = self.publisher.ready(Duration::ZERO).now_or_never();
-        ready.unwrap_or(Err(GraphError::Closed))
+        self.publisher.check_listener()
     }
 
     /// Says a velocity now, before it returns.

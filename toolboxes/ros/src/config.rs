@@ -22,26 +22,13 @@ pub struct Config {
     /// A rosbridge in place of DDS: `ws://robot:9090`.
     pub rosbridge: Option<String>,
     /// Whose definitions of types are taken where the graph does not describe its own.
-    pub distro: Distro,
+    pub distro: Distribution,
     /// Folders with definitions of further types, `PACKAGE/{msg,srv,action}/*` in each.
     pub types: Vec<PathBuf>,
     /// The graph is that of a simulator: nothing real moves in it.
     pub simulated: bool,
     /// What may be moved. Nothing that is not listed here is published, called or pursued.
     pub allow: Allow,
-}
-
-/// A distribution of ROS 2.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Distro {
-    /// 2022.
-    Humble,
-    /// 2024.
-    #[default]
-    Jazzy,
-    /// 2025, and what is newer.
-    Kilted,
 }
 
 /// What may be moved, by name.
@@ -146,14 +133,6 @@ impl Config {
             )?;
         }
         Ok(self)
-    }
-
-    pub(crate) fn distribution(&self) -> Distribution {
-        match self.distro {
-            Distro::Humble => Distribution::Humble,
-            Distro::Jazzy => Distribution::Jazzy,
-            Distro::Kilted => Distribution::Kilted,
-        }
     }
 }
 

@@ -80,7 +80,7 @@ impl JoinedGraph {
 }
 
 fn library(config: &Config) -> Result<Library, GraphError> {
-    let mut library = Library::shipped(config.distribution())?;
+    let mut library = Library::shipped(config.distro)?;
     for folder in &config.types {
         library.add_folder(folder)?;
     }

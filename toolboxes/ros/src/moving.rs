@@ -1,10 +1,11 @@
 //! The topics that a call speaks on until a last message, and how each of it is ended.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::time::sleep;
+use parking_lot::Mutex;
 use ros_graph::error::GraphError;
 use ros_graph::graph::Publisher;
 
@@ -61,14 +62,9 @@ pub(crate) struct HeldMotion {
 }
 
 impl Moving {
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        // Every change is one insertion or removal.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Something of this name moves from now on.
     pub(crate) fn hold(self: &Arc<Self>, host: &Host, name: &str, end: LastMessage) -> HeldMotion {
-        let mut open = self.lock();
+        let mut open = self.0.lock();
         open.count += 1;
         let number = open.count;
         open.ends.push((number, subsystem(name), end));
@@ -80,7 +76,7 @@ impl Moving {
     }
 
     fn remove(&self, number: u64) -> Option<LastMessage> {
-        let mut open = self.lock();
+        let mut open = self.0.lock();
         let at = open.ends.iter().position(|(one, ..)| *one == number)?;
         Some(open.ends.swap_remove(at).2)
     }
@@ -90,7 +86,7 @@ impl Moving {
     /// # Errors
     /// One of them could not be said; the others were.
     pub(crate) fn halt(&self, host: &Host, halt: &Halt) -> Result<(), GraphError> {
-        let open = self.lock();
+        let open = self.0.lock();
         let named = open.ends.iter().filter(|(_, name, _)| halt.includes(name));
         let named: Vec<LastMessage> = named.map(|(.., end)| end.clone()).collect();
         drop(open);
@@ -100,7 +96,7 @@ impl Moving {
 
     /// Whether nothing moves.
     pub(crate) fn is_still(&self) -> bool {
-        self.lock().ends.is_empty()
+        self.0.lock().ends.is_empty()
     }
 }
 

@@ -3,11 +3,12 @@
 //! Owns events, requests to the bus and the background tasks of an instance. Never blocks. Read [`Host`].
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ovos_toolbox_abi::{Status, status};
 use ovos_toolbox_wire::{Event, Failure, FailureKind, Severity};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -16,7 +17,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::ToolError;
 use crate::gate::Gate;
-use crate::lock::lock;
 
 /// The service, as a toolbox sees it. Clones refer to the same host; after `close` every method does nothing.
 ///
@@ -185,7 +185,7 @@ const EARLY: usize = 64;
 impl Requests {
     fn expect(&self, id: u64) -> oneshot::Receiver<Answer> {
         let (sender, receiver) = oneshot::channel();
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.waiting.retain(|_, sender| !sender.is_closed());
         if let Some(index) = state.early.iter().position(|(early, _)| *early == id) {
             if let Some((_, answer)) = state.early.remove(index) {
@@ -199,7 +199,7 @@ impl Requests {
     }
 
     fn give_up(&self, id: u64) {
-        lock(&self.state).waiting.remove(&id);
+        self.state.lock().waiting.remove(&id);
     }
 
     pub(crate) fn answer(&self, id: u64, status: Status, json: &str) {
@@ -211,7 +211,7 @@ impl Requests {
                 Err(_) => ToolError::msg("the request failed without a reason"),
             })
         };
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if let Some(sender) = state.waiting.remove(&id) {
             // Fails when the request was dropped, which discards the answer.
             let _ = sender.send(answer);

@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use ovos_toolbox_abi::{Status, status};
 use ovos_toolbox_wire::{CallIdentity, Effect, Failure, FailureKind, ToolDefinition};
+use parking_lot::RwLock;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -318,7 +319,7 @@ impl<T: Toolbox> Instance<T> {
     }
 
     fn table(&self) -> Arc<Table<T>> {
-        Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.table.read())
     }
 
     fn read_table(&self) -> Arc<Table<T>> {
@@ -326,7 +327,7 @@ impl<T: Toolbox> Instance<T> {
             tools: self.toolbox.tools(),
             actions: self.toolbox.actions(),
         });
-        *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&table);
+        *self.table.write() = Arc::clone(&table);
         table
     }
 }

@@ -25,7 +25,6 @@ mod instance;
 #[cfg(feature = "bigint")]
 mod integer;
 mod job;
-mod lock;
 mod log;
 mod role;
 mod run;

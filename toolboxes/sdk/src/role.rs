@@ -14,14 +14,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ExitStatus};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use self::frame::{read, write};
-use crate::lock::lock;
 
 /// How long a process may leave what it is told unread; it is killed then.
 const UNREAD: Duration = Duration::from_secs(5);
@@ -91,7 +91,7 @@ impl RoleProcess {
     /// # Errors
     /// The process has ended, or has left too much unread.
     pub fn tell(&self, word: &impl Serialize) -> io::Result<()> {
-        let written = write(&mut &*lock(&self.socket), word);
+        let written = write(&mut &*self.socket.lock(), word);
         if written.is_err() {
             // A part of a frame may have been sent.
             self.kill();
@@ -102,14 +102,14 @@ impl RoleProcess {
     /// Kills the process; it is heard of as ended when it has. Never blocks.
     pub fn kill(&self) {
         // Fails only where it has ended.
-        _ = lock(&self.child).kill();
+        _ = self.child.lock().kill();
         _ = self.ear.shutdown(Shutdown::Both);
     }
 
     /// The number of the process.
     #[must_use]
     pub fn id(&self) -> u32 {
-        lock(&self.child).id()
+        self.child.lock().id()
     }
 }
 
@@ -127,13 +127,13 @@ fn reap(child: &Mutex<Child>) -> String {
     let mut waited = Duration::ZERO;
     loop {
         // The lock is not held while it waits, so that `kill` never waits.
-        match lock(child).try_wait() {
+        match child.lock().try_wait() {
             Ok(Some(status)) => return describe_end(status),
             Ok(None) => {}
             Err(error) => return error.to_string(),
         }
         if waited >= LAST_STEPS {
-            _ = lock(child).kill();
+            _ = child.lock().kill();
         }
         std::thread::sleep(LOOK);
         waited += LOOK;
@@ -209,6 +209,6 @@ impl Leash {
 impl Mouth {
     /// Says something to the toolbox. Blocks while the toolbox does not read; nothing is said to one that is gone.
     pub fn say(&self, word: &impl Serialize) {
-        _ = write(&mut &*lock(&self.0), word);
+        _ = write(&mut &*self.0.lock(), word);
     }
 }

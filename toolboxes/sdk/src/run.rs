@@ -5,18 +5,18 @@
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use ovos_toolbox_abi::status;
 use ovos_toolbox_wire::{Content, Effect, FailureKind, Progress};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::gate::Gate;
 use crate::job::Job;
-use crate::lock::lock;
 use crate::{Halt, ToolError};
 
 /// The live runs, by run id.
@@ -27,11 +27,11 @@ pub(crate) struct Runs {
 
 impl Runs {
     pub(crate) fn insert(&self, run: Arc<Run>) {
-        lock(&self.live).insert(run.id, run);
+        self.live.lock().insert(run.id, run);
     }
 
     pub(crate) fn cancel(&self, id: u64) {
-        let run = lock(&self.live).get(&id).cloned();
+        let run = self.live.lock().get(&id).cloned();
         if let Some(run) = run {
             run.token.cancel();
         }
@@ -52,7 +52,8 @@ impl Runs {
     }
 
     fn matching(&self, wanted: impl Fn(&Run) -> bool) -> Vec<Arc<Run>> {
-        lock(&self.live)
+        self.live
+            .lock()
             .values()
             .filter(|run| wanted(run))
             .cloned()
@@ -60,7 +61,7 @@ impl Runs {
     }
 
     fn remove(&self, id: u64) {
-        lock(&self.live).remove(&id);
+        self.live.lock().remove(&id);
     }
 }
 
@@ -93,7 +94,7 @@ impl Run {
 
     /// Runs `send` unless the run was cancelled or halted; a halt waits until it has returned.
     pub(crate) fn command<R>(&self, send: impl FnOnce() -> R) -> Result<R, ToolError> {
-        let may_command = lock(&self.may_command);
+        let may_command = self.may_command.lock();
         if !*may_command || self.token.is_cancelled() {
             return Err(ToolError::cancelled());
         }
@@ -106,19 +107,19 @@ impl Run {
 
     /// Reports progress, but not after the completion.
     pub(crate) fn progress(&self, gate: &Gate, progress: &Progress) {
-        let live = lock(&self.live);
+        let live = self.live.lock();
         if *live {
             gate.progress(self.id, progress);
         }
     }
 
     pub(crate) fn show(&self, content: Content) {
-        lock(&self.content).push(content);
+        self.content.lock().push(content);
     }
 
     /// The payload of a completion with this output.
     fn done(&self, output: &str) -> String {
-        let content = std::mem::take(&mut *lock(&self.content));
+        let content = std::mem::take(&mut *self.content.lock());
         match serde_json::to_string(&content) {
             Ok(content) if content != "[]" => format!("{{\"output\":{output},\"content\":{content}}}"),
             _ => format!("{{\"output\":{output}}}"),
@@ -126,7 +127,7 @@ impl Run {
     }
 
     fn disarm(&self) {
-        *lock(&self.may_command) = false;
+        *self.may_command.lock() = false;
     }
 
     /// A safe action continues, because it brings the machine to rest. An action without subsystems is ended only by
@@ -151,7 +152,7 @@ impl Completer {
         if std::mem::replace(&mut self.done, true) {
             return;
         }
-        *lock(&self.run.live) = false;
+        *self.run.live.lock() = false;
         self.runs.remove(self.run.id);
         let (status, json) = match ended {
             Ok(output) => (status::OK, self.run.done(&output)),

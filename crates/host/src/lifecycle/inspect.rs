@@ -4,12 +4,13 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ovos_toolbox_wire::{
     ENTRY_SYMBOL, Effect, Event, Failure, Manifest, Object, ROLE_SYMBOL, ToolDefinition,
 };
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -495,8 +496,7 @@ struct Machine(Mutex<Option<Object>>);
 
 impl Machine {
     fn answer(&self) -> Option<Object> {
-        // The only change is that of one value.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 
@@ -505,7 +505,7 @@ impl HostServices for Machine {
         if event.kind == "backend"
             && let Some(Value::Object(said)) = event.data
         {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+            *self.0.lock() = Some(said);
         }
     }
 

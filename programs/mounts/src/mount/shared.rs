@@ -1,9 +1,10 @@
 //! What the tasks and the calls of a mount share.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use config::MountConfig;
+use parking_lot::Mutex;
 use program::level;
 use rmcp::{Peer, RoleClient};
 use serde_json::Value;
@@ -67,8 +68,7 @@ impl Shared {
     }
 
     pub(super) fn tools(&self) -> Arc<Tools> {
-        // Only whole values are stored, so a panic leaves nothing half done.
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.tools.lock().clone()
     }
 
     /// Publishes the tools that the server lists.
@@ -87,7 +87,7 @@ impl Shared {
         }
         let changed = old.definitions != tools.definitions;
         let tools = Arc::new(tools);
-        *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = tools;
+        *self.tools.lock() = tools;
         if changed {
             self.reporter.tools_changed();
         }

@@ -12,7 +12,6 @@ use tokio::sync::oneshot;
 use tonic::transport::Channel;
 
 use super::command::Command;
-use super::lock::lock;
 use super::open_commands::OpenCommand;
 use super::rest::{Brake, BrakeObservation, Flight, SLOWING};
 use super::right::EndReason;
@@ -70,9 +69,12 @@ impl Vehicle {
     fn begin_brake(self: &Arc<Self>, emergency: bool) -> BrakeOutcome {
         let telemetry = self.telemetry();
         let (flight, brake, open) = {
-            let mut control = lock(&self.control);
+            let mut control = self.control.lock();
             control.latched |= emergency;
-            let echo = lock(&self.override_reported).is_some_and(|at| at.elapsed() < ECHO);
+            let echo = self
+                .override_reported
+                .lock()
+                .is_some_and(|at| at.elapsed() < ECHO);
             let landing = (!emergency || echo) && control.safe_calls > 0;
             if let Some(taken) = control.overridden()
                 && (!emergency || echo)
@@ -118,7 +120,7 @@ impl Vehicle {
             };
             (flight, brake, OpenCommand::of_brake(&self.open_commands, rest))
         };
-        *lock(&self.braked_at_mps) = telemetry.pose().map(|pose| pose.speed());
+        *self.braked_at_mps.lock() = telemetry.pose().map(|pose| pose.speed());
         let channel = self.channel();
         let reachable = channel.is_some();
         let (acknowledge, acknowledgement) = oneshot::channel();
@@ -297,7 +299,7 @@ impl Vehicle {
     /// Whether a later call or another party has priority: repeating Hold would end the landing that it has started.
     pub(super) fn knows_better(&self, brake: &Brake) -> bool {
         self.overridden().is_some()
-            || !lock(&self.control).still_wants(brake.rest)
+            || !self.control.lock().still_wants(brake.rest)
             || self.mode_commands.load(Ordering::SeqCst) != brake.commands
     }
 
@@ -320,7 +322,7 @@ impl Vehicle {
         }
         // A call since then has priority: land, rtl, or motion after an operator lifted the latch.
         let others = {
-            let control = lock(&self.control);
+            let control = self.control.lock();
             control.safe_calls > 0 || control.motion_calls > 0
         };
         // A later brake may be reducing what looks unstable here.
@@ -331,7 +333,7 @@ impl Vehicle {
             return;
         };
         tracing::warn!(vehicle = self.id, "hold does not bring it to rest: it lands");
-        lock(&self.control).want(Mode::Land);
+        self.control.lock().want(Mode::Land);
         if let Err(trouble) = self.send_brake(brake.number, Command::Land, channel).await {
             tracing::error!(vehicle = self.id, %trouble, "land after an emergency brake");
         }

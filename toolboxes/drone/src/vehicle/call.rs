@@ -10,7 +10,6 @@ use ovos_toolbox_sdk::prelude::*;
 use super::brake::BrakeOutcome;
 use super::command::Command;
 use super::link_state::Link;
-use super::lock::lock;
 use super::log_line::Asker;
 use super::outside::Gate;
 use super::right::EndReason;
@@ -35,7 +34,7 @@ pub(crate) struct Call {
 impl Vehicle {
     /// Begins a call, with the right to command until it is withdrawn.
     pub(crate) fn begin(self: &Arc<Self>, id: String, effect: Effect, gate: Arc<dyn Gate>) -> Call {
-        let mut control = lock(&self.control);
+        let mut control = self.control.lock();
         match effect {
             Effect::Safe => control.safe_calls += 1,
             Effect::Motion => control.motion_calls += 1,
@@ -55,7 +54,7 @@ impl Vehicle {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let mut control = lock(&self.vehicle.control);
+        let mut control = self.vehicle.control.lock();
         match self.effect {
             Effect::Safe => control.safe_calls -= 1,
             Effect::Motion => control.motion_calls -= 1,
@@ -129,7 +128,7 @@ impl Call {
         let mut sent = None;
         {
             // The lock is held while sending: the right is withdrawn before or after that, never in between.
-            let mut control = lock(&self.vehicle.control);
+            let mut control = self.vehicle.control.lock();
             if !control.holds(&self.right) {
                 return Err(ended(&self.right.why()));
             }
@@ -246,7 +245,7 @@ impl Call {
             if attempt > 0 {
                 self.pause(Duration::from_secs(1)).await?;
                 let reached =
-                    lock(&vehicle.control).reached(mode) && !matches!(command, Command::Goto { .. });
+                    vehicle.control.lock().reached(mode) && !matches!(command, Command::Goto { .. });
                 if reached && vehicle.heard.borrow().mode == Some(mode) {
                     return Ok(());
                 }
@@ -268,7 +267,7 @@ impl Call {
                 return Ok(());
             }
         }
-        lock(&vehicle.control).settle();
+        vehicle.control.lock().settle();
         let reason = vehicle.heard.borrow().words_since(words);
         let reason = reason.map_or(String::new(), |words| format!("; the vehicle says: {words}"));
         match last {
@@ -305,7 +304,7 @@ impl Call {
         if !self.vehicle.holds_still(heard) {
             return Ok(false);
         }
-        let mut control = lock(&self.vehicle.control);
+        let mut control = self.vehicle.control.lock();
         if !control.holds(&self.right) {
             return Err(ended(&self.right.why()));
         }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::call::Call;
 use super::command::Command;
-use super::lock::lock;
 use crate::geo::{Ned, distance, towards, wrap_deg};
 use crate::guard::Mode;
 use crate::guard::{self, Facts, Pose, Refusal, refuse};
@@ -84,7 +83,7 @@ impl<'a> Flying<'a> {
     pub(crate) fn place(&self) -> Result<Ned, Refusal> {
         let pose = self.pose()?;
         let vehicle = &self.call.vehicle;
-        let pointed = lock(&vehicle.control).pointed();
+        let pointed = vehicle.control.lock().pointed();
         let offboard = vehicle.heard.borrow().mode == Some(Mode::Offboard);
         Ok(pointed
             .filter(|ned| offboard && distance(*ned, pose.ned) < DRIFT_M)
@@ -101,7 +100,7 @@ impl<'a> Flying<'a> {
     pub(crate) async fn take_over(&self) -> Result<Pose, Refusal> {
         let pose = self.pose()?;
         let vehicle = &self.call.vehicle;
-        let offboard = lock(&vehicle.control).reached(Mode::Offboard);
+        let offboard = vehicle.control.lock().reached(Mode::Offboard);
         if offboard && vehicle.heard.borrow().mode == Some(Mode::Offboard) {
             return Ok(pose);
         }
@@ -194,7 +193,7 @@ impl<'a> Flying<'a> {
                 led = None;
             } else if led.is_none() {
                 led = Some(tokio::time::Instant::now());
-                lock(&self.call.vehicle.hover).moves(false);
+                self.call.vehicle.hover.lock().moves(false);
             }
             let exact = (on_the_spot || left < NEAR_M && pose.speed() < SLOW_MPS) && off < NEAR_DEG;
             let settled = led.is_some_and(|at| clock.since(at) > SETTLES);
@@ -313,14 +312,14 @@ struct Moving<'a>(&'a Call);
 
 impl<'a> Moving<'a> {
     fn begin(call: &'a Call) -> Self {
-        lock(&call.vehicle.hover).moves(true);
+        call.vehicle.hover.lock().moves(true);
         Self(call)
     }
 }
 
 impl Drop for Moving<'_> {
     fn drop(&mut self) {
-        lock(&self.0.vehicle.hover).moves(false);
+        self.0.vehicle.hover.lock().moves(false);
     }
 }
 

@@ -13,7 +13,6 @@ use tokio_util::task::TaskTracker;
 use tonic::transport::{Channel, Endpoint};
 
 use super::link_state::Link;
-use super::lock::lock;
 use super::process::Child;
 use super::recognise::{ExpectedVehicle, recognise};
 use super::unit::Vehicle;
@@ -77,7 +76,7 @@ pub(super) async fn keep(vehicle: Arc<Vehicle>, reach: Reach) {
             }
             Reach::Configured => connect_once(&vehicle, &mut simulator).await,
         };
-        *lock(&vehicle.channel) = None;
+        *vehicle.channel.lock() = None;
         vehicle.heard.send_modify(|heard| {
             heard.connected = false;
             heard.forget_health();
@@ -317,12 +316,12 @@ async fn judge(
     match recognise(channel, expected).await.map_err(LinkFailure::Lost)? {
         Ok(()) => {
             vehicle.recognised(expected.simulated());
-            *lock(&vehicle.channel) = Some(channel.clone());
+            *vehicle.channel.lock() = Some(channel.clone());
             Ok(true)
         }
         Err(why) => {
             vehicle.recognised(false);
-            *lock(&vehicle.channel) = None;
+            *vehicle.channel.lock() = None;
             vehicle.set_link(Link::Untrusted(format!("{}: {why}", vehicle.id)));
             Ok(false)
         }
@@ -351,7 +350,7 @@ async fn greet(vehicle: &Vehicle, channel: &Channel) -> Result<(), LinkFailure> 
                 let answer = answer.into_inner();
                 // 1 is success; 2 means that the vehicle has not sent its version yet.
                 if answer.info_result.is_some_and(|result| result.result == 1) {
-                    *lock(&vehicle.version) = answer.version.map(|version| {
+                    *vehicle.version.lock() = answer.version.map(|version| {
                         let info::Version {
                             flight_sw_major: major,
                             flight_sw_minor: minor,
@@ -430,7 +429,7 @@ async fn watch(vehicle: Arc<Vehicle>, channel: Channel, expected: ExpectedVehicl
 /// Marks the link as lost. A vehicle that has to be recognised gets no commands until it is recognised again.
 fn lose(vehicle: &Vehicle, expected: &ExpectedVehicle, why: &str) {
     if expected.simulated() {
-        *lock(&vehicle.channel) = None;
+        *vehicle.channel.lock() = None;
     }
     vehicle
         .heard

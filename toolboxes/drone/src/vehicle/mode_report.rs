@@ -18,7 +18,6 @@ use tokio::time::Instant;
 use tonic::transport::Channel;
 
 use super::command::{Command, Trouble};
-use super::lock::lock;
 use super::open_commands::OpenCommand;
 use super::unit::Vehicle;
 use crate::guard::{Mode, Refusal, refuse};
@@ -72,7 +71,10 @@ impl Vehicle {
     pub(crate) async fn await_mode(&self, effect: Effect) -> Result<(), Refusal> {
         let start = Instant::now();
         let motion = effect == Effect::Motion;
-        let waited = lock(&self.mode_unanswered).is_some_and(|at| at + UNANSWERED_FOR > start);
+        let waited = self
+            .mode_unanswered
+            .lock()
+            .is_some_and(|at| at + UNANSWERED_FOR > start);
         // Without a link the guards refuse.
         if waited && !motion || !self.is_heard() {
             return Ok(());
@@ -90,7 +92,7 @@ impl Vehicle {
                 "the vehicle has not reported its flight mode for 1.5 s, so a pilot may be flying it: check the link, then try again",
             );
         }
-        *lock(&self.mode_unanswered) = unanswered.then(Instant::now);
+        *self.mode_unanswered.lock() = unanswered.then(Instant::now);
         Ok(())
     }
 
@@ -177,7 +179,7 @@ impl Vehicle {
         let ended = self.heard.borrow().mode;
         let ours = ended.is_some_and(|mode| !mode.is_manual() && mode != Mode::Unknown);
         let others = {
-            let control = lock(&self.control);
+            let control = self.control.lock();
             control.overridden().is_none() || control.safe_calls > 0 || control.stops
         };
         if !ours || others || self.mode_commands.load(Ordering::SeqCst) != commands {

@@ -3,16 +3,15 @@
 //! It checks telemetry first: a vehicle that stands, lands, returns or is flown by a pilot is left alone. Read
 //! [`stop_from_nothing`].
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use ovos_toolbox_sdk::serde_json::{Value, json};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tonic::transport::{Channel, Endpoint};
 
 use super::command::{Command, Trouble};
-use super::lock::lock;
 use super::log_line::Asker;
 use super::recognise::{ExpectedVehicle, recognise};
 use super::rest::stop_place;
@@ -126,7 +125,7 @@ impl<'a> Story<'a> {
 
     fn log_line(&self, kind: &'static str, mut line: Value) {
         line["ts"] = json!(self.clock.unix());
-        lock(&self.lines).push((kind, line));
+        self.lines.lock().push((kind, line));
     }
 
     async fn perform(&self, command: Command, channel: Channel) -> Result<(), Trouble> {
@@ -141,7 +140,7 @@ impl<'a> Story<'a> {
         let Some(folder) = config.run_log.clone() else {
             return;
         };
-        let (lines, clock) = (std::mem::take(&mut *lock(&self.lines)), self.clock);
+        let (lines, clock) = (std::mem::take(&mut *self.lines.lock()), self.clock);
         let (acknowledge, acknowledgement) = oneshot::channel();
         // A separate thread, because the runtime waits for its blocking threads when it ends.
         std::thread::spawn(move || {

@@ -9,13 +9,12 @@ use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::{ChildStdin, Command};
 use tokio_util::task::TaskTracker;
-
-use super::lock::lock;
 
 /// `$1` is the file that goes with the program, or empty; the rest is the program. Standard input is the pipe, which the
 /// program does not inherit.
@@ -113,7 +112,8 @@ impl Child {
 
     /// The program's last line of output.
     pub(crate) fn last_line(&self) -> String {
-        lock(&self.lines)
+        self.lines
+            .lock()
             .back()
             .cloned()
             .unwrap_or_else(|| "it said nothing".to_string())
@@ -130,7 +130,7 @@ async fn copy(
     while let Ok(Some(line)) = lines.next_line().await {
         tracing::debug!(program = name, "{line}");
         each(&line);
-        let mut kept = lock(&kept);
+        let mut kept = kept.lock();
         if kept.len() == LINES {
             kept.pop_front();
         }

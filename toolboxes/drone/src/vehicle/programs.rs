@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use executable::command::{in_path, is_program};
+
 /// Virtual environment with the wheel of mavsdk-grpc, made by `scripts/venv.sh`.
 const VENV: &str = ".venv-mavsdk";
 
@@ -13,7 +15,7 @@ pub(crate) fn mavsdk_server(configured: Option<&Path>) -> Result<PathBuf, String
     if let Some(path) = configured {
         return configured_program(path, "mavsdk_server");
     }
-    in_path("mavsdk_server").or_else(in_venv).ok_or_else(|| {
+    searched("mavsdk_server").or_else(in_venv).ok_or_else(|| {
         "mavsdk_server was not found: run `make venv` in the source tree, or `pip install mavsdk-grpc` and set \
          `mavsdk_server` in the section of the toolbox `drone` to its mavsdk_grpc/bin/mavsdk_server"
             .to_string()
@@ -32,7 +34,7 @@ pub(crate) fn px4_sim(configured: Option<&Path>) -> Result<PathBuf, String> {
         .into_iter()
         .map(|place| place.join("px4-sim"))
         .find(|path| is_program(path));
-    beside.or_else(|| in_path("px4-sim")).ok_or_else(|| {
+    beside.or_else(|| searched("px4-sim")).ok_or_else(|| {
         "px4-sim was not found: run `make plugins` in the source tree, or set `px4_sim` in the section of the toolbox \
          `drone` to its path"
             .to_string()
@@ -63,12 +65,8 @@ fn places() -> Vec<PathBuf> {
     places
 }
 
-fn in_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(name))
-        .find(|path| is_program(path))
+fn searched(name: &str) -> Option<PathBuf> {
+    in_path(name, &std::env::var_os("PATH")?)
 }
 
 fn in_venv() -> Option<PathBuf> {
@@ -84,10 +82,4 @@ fn in_venv() -> Option<PathBuf> {
         })
     };
     places().into_iter().find_map(below)
-}
-
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    path.metadata()
-        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }

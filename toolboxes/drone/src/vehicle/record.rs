@@ -9,7 +9,6 @@ use ovos_toolbox_sdk::prelude::*;
 use tokio::time::Instant;
 
 use super::command::{Command, Trouble};
-use super::lock::lock;
 use super::log_line::{Asker, LoggedState};
 use super::telemetry::Telemetry;
 use super::unit::Vehicle;
@@ -101,7 +100,7 @@ impl Vehicle {
     fn scene_is_due(&self, scene: &Value) -> bool {
         let of = |key: &str| scene[key].as_str().unwrap_or_default().to_string();
         let source = (of("frame"), of("source"));
-        let mut written = lock(&self.scenes_written);
+        let mut written = self.scenes_written.lock();
         if written.get(&source).is_some_and(|at| at.elapsed() < SCENE_EVERY) {
             return false;
         }

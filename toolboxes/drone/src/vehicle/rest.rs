@@ -11,7 +11,6 @@ use tonic::transport::Channel;
 
 use super::command::Command;
 use super::command::Trouble;
-use super::lock::lock;
 use super::log_line::Asker;
 use super::open_commands::OpenCommand;
 use super::telemetry::Telemetry;
@@ -280,7 +279,7 @@ impl Vehicle {
             (Some(Mode::Land), _) => return RestState::Yes,
             (Some(Mode::Hold), Some(pose)) if pose.speed() < SLOW_MPS => return RestState::Yes,
             (Some(Mode::Hold), Some(pose)) => {
-                let slower = slows(*lock(&self.braked_at_mps), Some(pose.speed()));
+                let slower = slows(*self.braked_at_mps.lock(), Some(pose.speed()));
                 if slower || pose.speeds_up() < -SPEEDS_UP {
                     return RestState::Braking(pose.speed() / self.config.flight_limits.braking.mps2);
                 }

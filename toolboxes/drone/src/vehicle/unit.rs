@@ -1,10 +1,11 @@
 //! One vehicle: what the files of this folder share, and the one place that hears it. Read [`Vehicle`].
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ovos_toolbox_sdk::prelude::*;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,6 @@ use super::command::{Command, Trouble};
 use super::control::{Control, Takeover};
 use super::hover::Hover;
 use super::link_state::{ASLEEP, Link};
-use super::lock::lock;
 use super::log_line::{Asker, LoggedState};
 use super::open_commands::{OpenCommand, OpenCommands};
 use super::outside::Outside;
@@ -143,7 +143,7 @@ impl Vehicle {
             && facts.trusted.is_ok()
             && facts.armed == Some(true)
             && facts.in_air == Some(true)
-            && lock(&self.control).acts_on_battery();
+            && self.control.lock().acts_on_battery();
         let coming_down = |mode: Mode| matches!(mode, Mode::Land | Mode::ReturnToLaunch) || mode.is_manual();
         let flies = facts.mode.is_some_and(|mode| !coming_down(mode));
         facts
@@ -153,7 +153,7 @@ impl Vehicle {
 
     /// Ends the motion calls with this reason and marks this flight's battery action as used.
     pub(crate) fn give_up_motion(&self, why: String) {
-        lock(&self.control).spend_battery_action(why);
+        self.control.lock().spend_battery_action(why);
     }
 
     /// Resolves when a second safe call runs.
@@ -161,7 +161,7 @@ impl Vehicle {
     /// # Cancel safety
     /// Safe.
     pub(crate) async fn another_safe_call(&self) {
-        while lock(&self.control).safe_calls < 2 {
+        while self.control.lock().safe_calls < 2 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -193,7 +193,7 @@ impl Vehicle {
     pub(crate) async fn close(self: &Arc<Self>) {
         let tasks_end = self.closing.clone().drop_guard();
         let latched = {
-            let mut control = lock(&self.control);
+            let mut control = self.control.lock();
             control.withdraw(&EndReason::Closed, true);
             control.latched
         };
@@ -221,7 +221,7 @@ impl Vehicle {
 
     /// The firmware version that it reports, such as `1.17.0`.
     pub(crate) fn version(&self) -> Option<String> {
-        lock(&self.version).clone()
+        self.version.lock().clone()
     }
 
     pub(super) fn recognised(&self, simulated: bool) {
@@ -255,7 +255,7 @@ impl Vehicle {
     pub(crate) fn facts(&self) -> Facts {
         let telemetry = self.heard.borrow();
         let link = self.link.borrow();
-        let flight = lock(&self.flight);
+        let flight = self.flight.lock();
         let trusted = match &*link {
             Link::Up | Link::Lost(_) => Ok(()),
             Link::Untrusted(why) | Link::Missing(why) => Err(why.clone()),
@@ -265,7 +265,7 @@ impl Vehicle {
         Facts {
             trusted,
             link_ok: *link == Link::Up && telemetry.link_ok(),
-            overridden: lock(&self.control).overridden().cloned(),
+            overridden: self.control.lock().overridden().cloned(),
             kind: telemetry.kind,
             pose: telemetry.pose(),
             armed: telemetry.armed,
@@ -309,7 +309,7 @@ impl Vehicle {
     /// Changes the state object and publishes it if it differs.
     pub(crate) fn change_flight(&self, change: impl FnOnce(&mut Flight)) {
         let changed = {
-            let mut flight = lock(&self.flight);
+            let mut flight = self.flight.lock();
             let before = flight.clone();
             change(&mut flight);
             *flight != before
@@ -320,17 +320,19 @@ impl Vehicle {
     }
 
     pub(crate) fn flight(&self) -> Flight {
-        lock(&self.flight).clone()
+        self.flight.lock().clone()
     }
 
     pub(crate) fn state_object(&self) -> Value {
         let facts = self.facts();
-        lock(&self.flight).object(&self.id, &facts, &self.config.flight_limits)
+        self.flight
+            .lock()
+            .object(&self.id, &facts, &self.config.flight_limits)
     }
 
     /// How the vehicle was taken from us, if it was.
     pub(crate) fn overridden(&self) -> Option<OverrideCause> {
-        lock(&self.control).overridden().cloned()
+        self.control.lock().overridden().cloned()
     }
 
     /// Lifts the latch for an operator.
@@ -349,7 +351,7 @@ impl Vehicle {
                 mode.name()
             ));
         }
-        lock(&self.control).hand_back();
+        self.control.lock().hand_back();
         Ok(())
     }
 
@@ -361,13 +363,13 @@ impl Vehicle {
             write(heard);
             if heard.boots != boots {
                 // After a restart the vehicle has forgotten its commands.
-                lock(&self.control).settle();
+                self.control.lock().settle();
             }
             self.record(before, heard);
             heard.heard = Some(tokio::time::Instant::now());
-            lock(&self.hover).update(heard, |time| self.clock.wall(time));
+            self.hover.lock().update(heard, |time| self.clock.wall(time));
             // Before any waiting call sees the telemetry: it must not act on another party's mode.
-            taken = lock(&self.control).observe(heard);
+            taken = self.control.lock().observe(heard);
         });
         if let Some(taken) = taken {
             self.taken_over(&taken);
@@ -377,7 +379,7 @@ impl Vehicle {
     /// How close to its target a move has to come, metres.
     pub(super) fn arrive_m(&self) -> f64 {
         let scatter = || {
-            let rms_m = lock(&self.hover).rms_m().unwrap_or_default();
+            let rms_m = self.hover.lock().rms_m().unwrap_or_default();
             (2.0 * rms_m).clamp(LEAST_ARRIVE_M, MOST_ARRIVE_M)
         };
         self.config.flight_limits.arrive_m.unwrap_or_else(scatter)
@@ -389,7 +391,7 @@ impl Vehicle {
             self.spawn(async move { vehicle.give_back(mode).await });
         }
         if takeover.first {
-            *lock(&self.override_reported) = Some(tokio::time::Instant::now());
+            *self.override_reported.lock() = Some(tokio::time::Instant::now());
         }
         if !takeover.unsure {
             self.report_taken(&takeover.taken, takeover.first);
@@ -410,10 +412,10 @@ impl Vehicle {
     /// Safe.
     pub(crate) async fn takeover_named(&self) {
         let mut reports = self.heard.subscribe();
-        let named = reports.wait_for(|_| !lock(&self.control).is_unsure());
+        let named = reports.wait_for(|_| !self.control.lock().is_unsure());
         let named = tokio::time::timeout(NAMED, named).await.is_ok();
         if !named {
-            lock(&self.control).stop_waiting();
+            self.control.lock().stop_waiting();
         }
     }
 
@@ -467,7 +469,7 @@ impl Vehicle {
     }
 
     pub(super) fn channel(&self) -> Option<Channel> {
-        lock(&self.channel).clone()
+        self.channel.lock().clone()
     }
 
     /// Sends a command from a task of its own, so that a dropped caller leaves no command half sent.

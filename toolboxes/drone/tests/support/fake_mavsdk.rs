@@ -18,11 +18,12 @@ mod rest;
 mod telemetry;
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
 use hyper_util::rt::TokioIo;
+use parking_lot::{Mutex, MutexGuard};
 use px4_sim::vehicle::{Notice, Photo, Setpoint};
 use px4_sim::{Ack, Mode, Quirk, Vehicle};
 use tokio::sync::{broadcast, mpsc};
@@ -149,7 +150,7 @@ impl FakeMavsdk {
 
     /// Locks the vehicle and its surroundings.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Sim> {
-        self.sim.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sim.lock()
     }
 
     /// A gRPC connection over an in-memory pipe.

@@ -3,11 +3,12 @@
 //! It reports devices that the kernel does not: PipeWire cameras, sound servers, network sources that announce
 //! themselves. The toolbox is told of devices that come and go.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gst::prelude::*;
 use ovos_toolbox_sdk::Mouth;
+use parking_lot::{Condvar, Mutex};
 
 use super::audio::AudioDevice;
 use super::video::VideoDevice;
@@ -39,7 +40,7 @@ impl Monitor {
             let present: Vec<gst::Device> = starting.devices().into_iter().collect();
             // Before anything that waits for the devices is answered.
             mouth.say(&JudgeMessage::Present(present.iter().map(named).collect()));
-            *ready.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            *ready.0.lock() = true;
             ready.1.notify_all();
             let bus = starting.bus();
             for message in bus.iter_timed(gst::ClockTime::NONE) {
@@ -63,12 +64,12 @@ impl Monitor {
 
     /// The devices; none if it has not started in time.
     fn devices(&self) -> Vec<gst::Device> {
-        let started = self.started.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self
-            .started
-            .1
-            .wait_timeout_while(started, STARTS, |started| !*started);
-        let started = *waited.unwrap_or_else(PoisonError::into_inner).0;
+        let started = {
+            let mut started = self.started.0.lock();
+            let waiting = &self.started.1;
+            waiting.wait_while_for(&mut started, |started| !*started, STARTS);
+            *started
+        };
         if started {
             self.monitor.devices().into_iter().collect()
         } else {

@@ -6,7 +6,8 @@ mod probe;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 pub(super) use kernel::Kernel;
 pub(crate) use probe::{Answer, Format, Incoming, Probe, Signal};
@@ -31,7 +32,7 @@ impl Inquiry {
     /// # Errors
     /// It cannot be opened, or is no video device.
     pub(super) fn ask(&self, path: &Path, held: bool) -> io::Result<Answer> {
-        let answers = || self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = || self.answers.lock();
         if held {
             let recording = answers().get(path).cloned();
             return Ok(recording.unwrap_or(Answer {

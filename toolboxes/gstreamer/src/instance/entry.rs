@@ -2,14 +2,15 @@
 //!
 //! Owns the state that both of them use; nothing here waits for an element. Read [`Instance`].
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use ovos_toolbox_sdk::RoleProcess;
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::sync::watch;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::process::{Input, Reply};
 use super::record::Declared;
@@ -51,14 +52,11 @@ impl Instance {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, View> {
-        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+        self.view.lock()
     }
 
     pub(super) fn declared(&self) -> Declared {
-        self.declared
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.declared.lock().clone()
     }
 
     pub(super) fn id(&self) -> String {
@@ -116,7 +114,7 @@ impl Instance {
 
     /// Kills its process. Never blocks.
     pub(super) fn kill(&self) {
-        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = self.process.lock();
         if let Some(process) = &*process {
             process.kill();
         }
@@ -125,7 +123,7 @@ impl Instance {
     /// Sets the process that plays it, from whose start on it counts as silent; `None` when the process has ended.
     pub(super) fn set_process(&self, process: Option<Arc<RoleProcess>>) {
         self.lock().last_word = process.as_ref().map(|_| std::time::Instant::now());
-        *self.process.lock().unwrap_or_else(PoisonError::into_inner) = process;
+        *self.process.lock() = process;
     }
 
     pub(super) fn summary(&self) -> Summary {

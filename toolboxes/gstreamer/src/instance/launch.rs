@@ -1,7 +1,7 @@
 //! The start of an instance: from its pipeline's text to its thread. Read [`Table::begin`].
 
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, PoisonError};
 
 use ovos_toolbox_sdk::prelude::*;
 
@@ -82,7 +82,7 @@ impl Table {
         };
         let log = self.log.clone();
         // The lock is held during the start, because the thread takes its handle out when it ends.
-        let mut place = instance.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = instance.thread.lock();
         let thread = std::thread::Builder::new()
             .name(format!("gst-{}", instance.number))
             .spawn(move || tracing::dispatcher::with_default(&log, || keeper.run(work)));

@@ -6,9 +6,9 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use ovos_toolbox_sdk::prelude::*;
+use parking_lot::Mutex;
 
 use crate::config::Restart;
 use crate::folder::make_private;
@@ -94,7 +94,7 @@ impl Store {
         closed: bool,
         current: impl FnOnce() -> Option<(u64, Vec<Declared>)>,
     ) -> std::io::Result<()> {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.written.lock();
         let Some((next, instances)) = current() else {
             return Ok(());
         };

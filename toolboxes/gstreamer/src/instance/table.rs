@@ -4,13 +4,14 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use ovos_toolbox_sdk::RoleProcess;
 use ovos_toolbox_sdk::prelude::*;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::entry::Instance;
 use super::process::Input;
@@ -65,7 +66,7 @@ const MOST_OVER: usize = 32;
 
 impl Table {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// An ended instance, unless a running one has the same name.
@@ -220,11 +221,7 @@ impl Table {
             if declared.autostart && reason != STOPPED {
                 state.kept.push(declared);
             }
-            let thread = instance
-                .thread
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
+            let thread = instance.thread.lock().take();
             state.leaving.extend(thread);
             remember(&mut state, status);
         }

@@ -5,7 +5,8 @@
 //! state, with nothing set. Read [`Spares::keep`].
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::graph::{class, factory_name};
 
@@ -24,7 +25,7 @@ impl Spares {
         let network = |element: &&gst::Element| class(element).split('/').any(|part| part == "Network");
         for element in elements.iter().filter(network) {
             let name = factory_name(element);
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.kept.lock();
             if kept.len() >= MOST || kept.contains_key(&name) {
                 continue;
             }

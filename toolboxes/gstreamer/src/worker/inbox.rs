@@ -2,8 +2,10 @@
 //!
 //! Nothing here waits for an element. Read [`Inbox`].
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::order::Command;
 use crate::policy::Refusal;
@@ -55,12 +57,12 @@ impl Inbox {
             Input::Command(..) => false,
         };
         if matters {
-            let mut urgent = self.urgent.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut urgent = self.urgent.lock();
             urgent.get_or_insert(input);
         }
     }
 
     pub(super) fn take_urgent(&self) -> Option<Input> {
-        self.urgent.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.urgent.lock().take()
     }
 }

@@ -4,11 +4,12 @@
 //! probes count in the threads of the pipeline, without locks. Read [`Meters`].
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gst::prelude::*;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::report::{Flow, Place};
 
@@ -64,7 +65,7 @@ impl Meters {
 
     /// Records the present counts, for the rates. `playing`: whether data is due.
     pub(crate) fn tick(&self, playing: bool) {
-        let mut all = self.lock();
+        let mut all = self.all.lock();
         // A recording comes and goes.
         all.retain(|meter| !meter.is_gone());
         for meter in all.iter() {
@@ -74,7 +75,7 @@ impl Meters {
 
     /// The frames that live sources owe, and a sink that got nothing for so long.
     pub(crate) fn shortfall(&self, idle: Duration) -> (u64, Option<String>) {
-        let all = self.lock();
+        let all = self.all.lock();
         let owed = all
             .iter()
             .filter(|meter| meter.place == Place::Source)
@@ -86,11 +87,7 @@ impl Meters {
 
     /// The present counts.
     pub(crate) fn read(&self) -> Vec<Flow> {
-        self.lock().iter().map(|meter| meter.flow()).collect()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Meter>>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().iter().map(|meter| meter.flow()).collect()
     }
 
     fn add(&self, element: &gst::Element) {
@@ -109,7 +106,7 @@ impl Meters {
         } else {
             return;
         };
-        let mut all = self.lock();
+        let mut all = self.all.lock();
         if all.len() >= MOST_METERS {
             return;
         }
@@ -154,7 +151,7 @@ impl Meter {
         if pad.direction() != wanted {
             return;
         }
-        *self.pad.lock().unwrap_or_else(PoisonError::into_inner) = Some(pad.downgrade());
+        *self.pad.lock() = Some(pad.downgrade());
         let meter = Arc::clone(self);
         pad.add_probe(
             gst::PadProbeType::BUFFER | gst::PadProbeType::BUFFER_LIST,
@@ -180,19 +177,19 @@ impl Meter {
         }
     }
 
-    fn pace(&self) -> std::sync::MutexGuard<'_, Pace> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock()
     }
 
     /// Whether its element was taken out of the pipeline.
     fn is_gone(&self) -> bool {
-        let pad = self.pad.lock().unwrap_or_else(PoisonError::into_inner);
+        let pad = self.pad.lock();
         pad.as_ref().is_some_and(|pad| pad.upgrade().is_none())
     }
 
     /// Frames per second according to the caps.
     fn nominal(&self) -> Option<f64> {
-        let pad = self.pad.lock().unwrap_or_else(PoisonError::into_inner);
+        let pad = self.pad.lock();
         let caps = pad.as_ref()?.upgrade()?.current_caps()?;
         let rate = caps.structure(0)?.get::<gst::Fraction>("framerate").ok()?;
         (rate.numer() > 0).then(|| f64::from(rate.numer()) / f64::from(rate.denom()))
@@ -228,7 +225,7 @@ impl Meter {
     }
 
     fn remember(&self, now: Instant, buffers: u64, bytes: u64) {
-        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut past = self.past.lock();
         past.push_back((now, buffers, bytes));
         // One record from before the window stays, so that the window is complete.
         while past
@@ -244,7 +241,7 @@ impl Meter {
             self.buffers.load(Ordering::Relaxed),
             self.bytes.load(Ordering::Relaxed),
         );
-        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let past = self.past.lock();
         let (seconds, more_buffers, more_bytes) = match past.front() {
             Some((at, b, y)) => (at.elapsed().as_secs_f64(), buffers - b, bytes - y),
             None => (0.0, 0, 0),

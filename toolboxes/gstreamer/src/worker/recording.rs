@@ -5,13 +5,14 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gst::prelude::*;
 use ovos_toolbox_sdk::prelude::ToolError;
+use parking_lot::Mutex;
 
 use super::headers::{self, Headers};
 use super::tap::{Tap, container, misfit, taps};
@@ -40,18 +41,12 @@ impl Failures {
             .map(|object| object.name())
             .find(|name| name.starts_with(NAME));
         let Some(branch) = branch else { return false };
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(branch);
+        self.0.lock().insert(branch);
         true
     }
 
     fn has(&self, branch: &gst::Bin) -> bool {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&branch.name())
+        self.0.lock().contains(&branch.name())
     }
 }
 
@@ -301,12 +296,9 @@ fn tee_behind(pipeline: &gst::Pipeline, pad: &gst::Pad) -> Option<gst::Element> 
 /// Does something while no buffer goes through a pad. False if that does not come in time: it is done later then.
 fn when_idle(pad: &gst::Pad, at_most: Duration, act: impl FnOnce(&gst::Pad) + Send + 'static) -> bool {
     let (sender, receiver) = sync_channel(1);
-    let act = std::sync::Mutex::new(Some(act));
+    let act = Mutex::new(Some(act));
     pad.add_probe(gst::PadProbeType::IDLE, move |pad, _| {
-        let act = act
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .take();
+        let act = act.lock().take();
         if let Some(act) = act {
             act(pad);
             // Nothing waits any more after the time limit.

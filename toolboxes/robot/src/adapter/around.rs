@@ -9,9 +9,9 @@ mod people;
 mod place;
 mod trace;
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 pub use self::config::{Fault, SimConfig, SimModel, Thing};
@@ -106,12 +106,7 @@ impl Surroundings {
             distance: thing.distance,
             at: thing.at,
         });
-        thing.or_else(|| {
-            self.people
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .locate(what, turned)
-        })
+        thing.or_else(|| self.people.lock().locate(what, turned))
     }
 
     /// The answer to a question about people, or about the things.
@@ -120,7 +115,7 @@ impl Surroundings {
             let things: Vec<Value> = self.things.iter().map(|thing| seen(thing, args, base)).collect();
             return Some(json!({"things": things}));
         }
-        let mut people = self.people.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut people = self.people.lock();
         people.answer(tool, args, base.heading_degrees())
     }
 

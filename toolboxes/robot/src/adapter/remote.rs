@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use ros_graph::error::GraphError;
 use serde_json::Value;
 
@@ -118,11 +119,11 @@ struct Shared<L> {
 
 impl<L> Shared<L> {
     fn doubt(&self) -> Option<RosError> {
-        self.doubt.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.doubt.lock().clone()
     }
 
     fn refusal(&self) -> Option<RosError> {
-        let refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
+        let refusal = self.refusal.lock();
         refusal.clone()
     }
 }
@@ -148,19 +149,19 @@ where
         let there = link.is_there();
         let unfit = link.fits().err().filter(|_| !there);
         let graph = unfit.clone().filter(|error| matches!(error, RosError::Graph(_)));
-        *self.shared.doubt.lock().unwrap_or_else(PoisonError::into_inner) = graph;
+        *self.shared.doubt.lock() = graph;
         let other = unfit.filter(|error| matches!(error, RosError::OtherType { .. }));
         self.tried(other.filter(|_| !there).map_or(Ok(()), Err));
         there
     }
 
     fn addresses(&self) -> BTreeSet<IpAddr> {
-        self.ros.addresses()
+        self.ros.dds().addresses()
     }
 
     fn tried(&self, result: Result<(), RosError>) {
         let refusal = result.err();
-        let mut known = self.shared.refusal.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.shared.refusal.lock();
         if let Some(error) = refusal.as_ref().filter(|_| *known != refusal) {
             tracing::warn!(robot = self.shared.name, %error, "cannot reach it; it is tried again");
         }

@@ -6,11 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::Essential;
+use parking_lot::{Condvar, Mutex};
 
 use crate::ros::RosError;
 
@@ -58,9 +59,9 @@ impl Seek {
 
     /// Ends the search, and closes the connection that it has opened.
     pub(super) fn close(&self) {
-        *self.closing.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.closing.0.lock() = true;
         self.closing.1.notify_all();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
@@ -93,10 +94,8 @@ fn run<S: Sought>((closing, woken): &(Mutex<bool>, Condvar), again: Duration, so
             }
             next = Instant::now() + again;
         }
-        let closing = closing.lock().unwrap_or_else(PoisonError::into_inner);
-        let (closing, _) = woken
-            .wait_timeout_while(closing, LOOK.min(again), |closing| !*closing)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut closing = closing.lock();
+        woken.wait_while_for(&mut closing, |closing| !*closing, LOOK.min(again));
         if *closing {
             return;
         }
@@ -143,7 +142,7 @@ mod tests {
         type Link = Numbered;
 
         fn open(&self) -> Result<Numbered, RosError> {
-            let mut world = self.0.lock().unwrap();
+            let mut world = self.0.lock();
             world.opened += 1;
             match world.opened > world.fails {
                 true => Ok(Numbered(world.opened, self.1.clone())),
@@ -152,12 +151,12 @@ mod tests {
         }
 
         fn is_there(&self, link: &Numbered) -> bool {
-            self.0.lock().unwrap().finds == link.0
+            self.0.lock().finds == link.0
         }
 
         fn addresses(&self) -> BTreeSet<IpAddr> {
             let _ = self.1.send(Said::Asked);
-            self.0.lock().unwrap().addresses.clone()
+            self.0.lock().addresses.clone()
         }
 
         fn tried(&self, result: Result<(), RosError>) {
@@ -214,7 +213,7 @@ mod tests {
         for _ in 0..5 {
             assert_eq!(next(&said), Said::Asked, "the addresses are the same");
         }
-        world.lock().unwrap().addresses.insert(Ipv4Addr::LOCALHOST.into());
+        world.lock().addresses.insert(Ipv4Addr::LOCALHOST.into());
         for expected in [Said::Closed(1), Said::Tried(true), Said::Found(2)] {
             assert_eq!(next_but_asked(&said), expected);
         }

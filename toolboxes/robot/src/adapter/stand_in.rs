@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use super::around::{FRAME, Fault, Place, SimConfig, Surroundings, thousandth};
@@ -130,8 +130,7 @@ impl StandIn {
     }
 
     fn body(&self) -> MutexGuard<'_, Body> {
-        // Every change leaves a body.
-        self.body.lock().unwrap_or_else(PoisonError::into_inner)
+        self.body.lock()
     }
 
     fn there(&self) -> Result<(), ActionError> {

@@ -4,11 +4,11 @@
 //! leads its arms, performs its own routines and reads its motors. Read [`Walker`].
 
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use super::contract::{ActionOutput, Adapter};
@@ -279,8 +279,7 @@ pub(super) struct Hands(Mutex<Vec<Subsystem>>);
 
 impl Hands {
     fn closed(&self) -> MutexGuard<'_, Vec<Subsystem>> {
-        // Every change leaves a list of hands.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Whether this action closes the hand.

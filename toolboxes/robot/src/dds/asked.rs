@@ -4,9 +4,10 @@
 //! request; the vendor's file owns their shape. Read [`DdsRequest`].
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -20,16 +21,11 @@ pub(super) type Verdict = Result<Value, (i64, &'static str)>;
 pub(super) struct OpenRequests(Arc<Mutex<HashMap<String, oneshot::Sender<Verdict>>>>);
 
 impl OpenRequests {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Verdict>>> {
-        // Every change is one insertion or removal.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Expects the answer to a request. Called before the request is sent, because the answer may come at once.
     /// `what` names the function.
     pub(super) fn expect(&self, id: String, what: String, topic: String, timeout: Duration) -> DdsRequest {
         let (answer, receiver) = oneshot::channel();
-        self.lock().insert(id.clone(), answer);
+        self.0.lock().insert(id.clone(), answer);
         DdsRequest {
             id,
             what,
@@ -42,7 +38,7 @@ impl OpenRequests {
 
     /// Hands over an answer. An answer without a request is late, or belongs to another client.
     pub(super) fn answered(&self, id: &str, verdict: Verdict) {
-        let asker = self.lock().remove(id);
+        let asker = self.0.lock().remove(id);
         if let Some(asker) = asker {
             let _ = asker.send(verdict);
         }
@@ -61,7 +57,7 @@ pub struct DdsRequest {
 
 impl Drop for DdsRequest {
     fn drop(&mut self) {
-        self.waiting.lock().remove(&self.id);
+        self.waiting.0.lock().remove(&self.id);
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! Owns the message and when it came. Read [`Latest`].
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use ros_graph::dds::SETTLE;
 use ros_graph::inbox::Unread;
 use serde::de::DeserializeOwned;
@@ -68,8 +69,7 @@ impl<M: DeserializeOwned> Latest<M> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change is one assignment.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// When a robot sent its last message. A robot that sends all the time and has fallen silent is away; DDS itself
@@ -87,7 +87,7 @@ struct Spoken {
 impl LastWord {
     pub(crate) fn note(&self) {
         let now = Instant::now();
-        let mut spoken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spoken = self.0.lock();
         let again = match *spoken {
             Some(before) if now.duration_since(before.last) > SILENCE => Some(now),
             Some(before) => before.again,
@@ -99,7 +99,7 @@ impl LastWord {
     /// True where messages came and have stopped, or have begun again so recently that the robot may not hear yet: a
     /// restarted robot has to find our topics, and DDS still counts the readers of its old process.
     pub(crate) fn is_silent(&self) -> bool {
-        let spoken = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let spoken = *self.0.lock();
         spoken.is_some_and(|spoken| {
             let young = spoken.again.is_some_and(|again| again.elapsed() < SETTLE);
             young || spoken.last.elapsed() > SILENCE

@@ -3,13 +3,14 @@
 //! Read [`Participant`].
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use ovos_toolbox_sdk::Essential;
+use parking_lot::Mutex;
 use ros_graph::dds::Dds;
 use ros_graph::definition::TypeName;
 use ros_graph::error::GraphError;
@@ -213,7 +214,7 @@ impl Participant {
     /// # Errors
     /// The participant is closed.
     pub fn start(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<(), RosError> {
-        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+        let runtime = self.runtime.lock();
         drop(runtime.as_ref().ok_or(RosError::Closed)?.spawn(essential(task)));
         Ok(())
     }
@@ -233,7 +234,7 @@ impl Participant {
     /// Ends the threads; nothing is heard or published afterwards.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let runtime = self.runtime.lock().take();
         if let Some(runtime) = runtime {
             runtime.shutdown_background();
         }
@@ -248,7 +249,7 @@ impl Drop for Participant {
 
 /// The types of the standard messages, and of the vendors'.
 pub(super) fn library(config: &RosConfig) -> Result<Library, RosError> {
-    let mut library = Library::shipped(config.distribution()).map_err(GraphError::from)?;
+    let mut library = Library::shipped(config.distro).map_err(GraphError::from)?;
     library.add_texts(VENDORS).map_err(GraphError::from)?;
     Ok(library)
 }
@@ -301,8 +302,6 @@ impl<M> Publisher<M> {
     /// Whether a reader has been there for long enough to hear what is published now.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        // Without patience it is answered at once.
-        let ready = self.publisher.ready(Duration::ZERO).now_or_never();
-        ready.is_some_and(|ready| ready.is_ok())
+        self.publisher.check_listener().is_ok()
     }
 }

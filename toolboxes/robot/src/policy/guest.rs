@@ -4,10 +4,11 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ovos_toolbox_sdk::{RoleEvent, RoleProcess};
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
@@ -104,7 +105,7 @@ impl Guest {
     /// Kills the program and waits until its process has ended, at most for `patience`.
     pub(crate) fn kill_within(&self, patience: Duration) {
         self.kill();
-        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = self.process.lock();
         if let Some(process) = process.as_ref() {
             let patience = Timespec::try_from(patience).ok();
             // A process that has ended is readable.
@@ -127,7 +128,7 @@ impl Guest {
 
     /// Whether what it was given to call when it is over is still to be called.
     pub(crate) fn will_return(&self) -> bool {
-        self.over.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.over.lock().is_some()
     }
 
     fn order(&self, order: Order) {
@@ -136,7 +137,7 @@ impl Guest {
     }
 
     fn kill_process(&self) {
-        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = self.process.lock();
         if let Some(process) = process.as_ref() {
             // Fails only where it has ended.
             _ = pidfd_send_signal(&process.handle, Signal::KILL);
@@ -151,7 +152,7 @@ impl Guest {
                     let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
                     Some(Process { pid, handle })
                 });
-                *self.process.lock().unwrap_or_else(PoisonError::into_inner) = process;
+                *self.process.lock() = process;
                 if self.killed.load(Ordering::SeqCst) {
                     self.kill_process();
                 }
@@ -160,7 +161,7 @@ impl Guest {
             RoleEvent::Word(Word::NotBegun(why)) => self.conclude(Stage::NotBegun(why)),
             RoleEvent::Word(Word::Ended(ending)) => self.conclude(Stage::Ended(ending)),
             RoleEvent::End(how) if !self.is_over() => {
-                let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+                let process = self.process.lock();
                 if let Some(process) = process.as_ref()
                     && pidfd_send_signal(&process.handle, Signal::KILL).is_ok()
                 {
@@ -175,7 +176,7 @@ impl Guest {
     }
 
     fn conclude(&self, stage: Stage) {
-        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let over = self.over.lock().take();
         if let Some(over) = over {
             over();
         }

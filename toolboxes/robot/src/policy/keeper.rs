@@ -11,13 +11,14 @@ use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use executable::check;
 use executable::command::{command_of, script_of};
 use ovos_toolbox_sdk::Leash;
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper,
@@ -269,7 +270,7 @@ impl Lines {
                     _ = happens.send(Event::Flood);
                 }
                 let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-                let mut kept = lines.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut kept = lines.lock();
                 if !text.is_empty() {
                     if kept.len() == LINES {
                         kept.pop_front();
@@ -288,7 +289,7 @@ impl Lines {
         for Self { kept, done } in pipes {
             // Its writers have ended.
             _ = done.recv_timeout(LAST_LINES);
-            last.extend(kept.lock().unwrap_or_else(PoisonError::into_inner).drain(..));
+            last.extend(kept.lock().drain(..));
         }
         last
     }

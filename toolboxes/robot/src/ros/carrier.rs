@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ros_graph::cdr::Cdr;
-use ros_graph::dds::{Dds, DdsConfig};
+use ros_graph::dds::Dds;
 use ros_graph::error::GraphError;
 use ros_graph::graph::Graph;
 use ros_graph::library::Library;
@@ -66,12 +66,7 @@ pub(crate) fn visit(config: &RosConfig, name: &str, library: Library) -> Result<
 /// # Errors
 /// The domain or an interface cannot be used.
 pub(crate) fn dds(config: &RosConfig, library: Library) -> Result<Dds, RosError> {
-    config.check()?;
-    let dds = DdsConfig {
-        domain: config.domain,
-        interfaces: config.interfaces.clone(),
-    };
-    Ok(Dds::join(&dds, library, Cdr::default())?)
+    Ok(Dds::join(&config.dds(), library, Cdr::default())?)
 }
 
 /// Brings a base to rest without an instance: says zero in every type that its topic is heard in. Blocks for a little more than
@@ -86,7 +81,7 @@ pub(crate) fn stand(
     patience: Duration,
 ) -> Result<(), RosError> {
     let runtime = runtime(name)?;
-    let library = Library::shipped(config.distribution()).map_err(GraphError::from)?;
+    let library = Library::shipped(config.distro).map_err(GraphError::from)?;
     let stood = runtime.block_on(async {
         let graph = visit(config, name, library)?;
         Ok(Velocity::shout_zero(graph.as_ref(), velocity, patience).await?)

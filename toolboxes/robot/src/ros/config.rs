@@ -1,9 +1,9 @@
 //! How a robot is reached: the domain and the addresses of this machine.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use ros_graph::dds::DdsConfig;
 use ros_graph::shipped::Distribution;
 use serde::Deserialize;
 
@@ -17,8 +17,9 @@ pub struct RosConfig {
     pub domain: u16,
     /// The addresses of this machine on which the robot is reached, such as `["192.168.123.10"]`; all when empty.
     pub interfaces: Vec<IpAddr>,
-    /// The ROS 2 distribution of the other side.
-    pub distro: Distro,
+    /// The ROS 2 distribution of the other side: Humble is what the K1 and the G1 have. They differ in how a node says its name; topics
+    /// work between all of them.
+    pub distro: Distribution,
     /// How long to wait for the robot when the toolbox is opened, in milliseconds.
     pub discovery_ms: u64,
 }
@@ -28,58 +29,19 @@ impl Default for RosConfig {
         Self {
             domain: 0,
             interfaces: Vec::new(),
-            distro: Distro::default(),
+            distro: Distribution::Humble,
             discovery_ms: 5000,
         }
     }
 }
 
-/// A ROS 2 distribution. They differ in how a node says its name; topics work between all of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Distro {
-    /// What the K1 and the G1 have.
-    #[default]
-    Humble,
-    /// Iron and Jazzy.
-    Jazzy,
-    /// Kilted and newer.
-    Kilted,
-}
-
 impl RosConfig {
-    pub(crate) fn check(&self) -> Result<(), RosError> {
-        if self.domain > 232 {
-            return Err(RosError::Join {
-                domain: self.domain,
-                reason: "a domain is 0 to 232".to_owned(),
-            });
+    /// How the domain is joined over DDS.
+    pub(crate) fn dds(&self) -> DdsConfig {
+        DdsConfig {
+            domain: self.domain,
+            interfaces: self.interfaces.clone(),
         }
-        // To list them takes some milliseconds, which the stop after a crash has not to spare.
-        let addresses = match self.interfaces.is_empty() {
-            true => BTreeSet::new(),
-            false => self.addresses(),
-        };
-        match self.interfaces.iter().find(|named| !addresses.contains(named)) {
-            // Without the address the library would join all the same, and would neither hear nor be heard.
-            Some(missing) => Err(RosError::Join {
-                domain: self.domain,
-                reason: format!(
-                    "this machine has no address {missing}, which ros.interfaces names; plug in the robot's network, \
-                     give this machine that address, or change ros.interfaces"
-                ),
-            }),
-            None => Ok(()),
-        }
-    }
-
-    /// The addresses of this machine on which the robot may be reached now, as the library lists them when it joins.
-    pub(crate) fn addresses(&self) -> BTreeSet<IpAddr> {
-        let interfaces = netdev::get_interfaces().into_iter();
-        interfaces
-            .flat_map(|interface| interface.ip_addrs())
-            .filter(|address| self.interfaces.is_empty() || self.interfaces.contains(address))
-            .collect()
     }
 
     /// Checks that a ROS installation takes this domain from its environment. `environment` is the value of
@@ -99,15 +61,6 @@ impl RosConfig {
                     value.unwrap_or("not set, which is 0")
                 ),
             }),
-        }
-    }
-
-    /// Whose definitions of types are taken.
-    pub(crate) fn distribution(&self) -> Distribution {
-        match self.distro {
-            Distro::Humble => Distribution::Humble,
-            Distro::Jazzy => Distribution::Jazzy,
-            Distro::Kilted => Distribution::Kilted,
         }
     }
 

@@ -4,11 +4,12 @@
 //! sends zero three times, because one message can be lost. It also sends zero to a robot that appears or comes back,
 //! because the last stop may have been lost with the network. Read [`Watch`].
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::Essential;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// How often a stop is repeated after the first time.
 const REPEATS: u32 = 2;
@@ -53,7 +54,7 @@ struct State {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// A robot that comes back may still follow its last velocity, so the thread sends zero, unless a call drives it
@@ -108,7 +109,7 @@ impl Watch {
     pub(crate) fn close(&self) {
         self.shared.state().closing = true;
         self.shared.woken.notify_all();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
@@ -170,12 +171,7 @@ fn run(shared: &Shared, watched: &dyn Watched) {
             .flatten()
             .min();
         let wait = wake.unwrap_or(next_look).saturating_duration_since(now);
-        drop(
-            shared
-                .woken
-                .wait_timeout(state, wait)
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+        shared.woken.wait_for(&mut state, wait);
     }
 }
 
@@ -194,26 +190,25 @@ mod tests {
     impl Robot {
         /// Waits until the stops and the last word on whether it is there are these.
         fn until(&self, wanted: (usize, Option<bool>)) {
-            let state = self.state.lock().unwrap();
-            let waiting = self
-                .changed
-                .wait_timeout_while(state, Duration::from_secs(20), |state| *state != wanted);
-            assert_eq!(*waiting.unwrap().0, wanted);
+            let mut state = self.state.lock();
+            self.changed
+                .wait_while_for(&mut state, |state| *state != wanted, Duration::from_secs(20));
+            assert_eq!(*state, wanted);
         }
     }
 
     impl Watched for Robot {
         fn stop(&self) {
-            self.state.lock().unwrap().0 += 1;
+            self.state.lock().0 += 1;
             self.changed.notify_all();
         }
 
         fn is_there(&self) -> bool {
-            *self.there.lock().unwrap()
+            *self.there.lock()
         }
 
         fn changed(&self, there: bool) {
-            self.state.lock().unwrap().1 = Some(there);
+            self.state.lock().1 = Some(there);
             self.changed.notify_all();
         }
     }
@@ -223,9 +218,9 @@ mod tests {
         let robot = Arc::new(Robot::default());
         let _watch = Watch::start("test", robot.clone()).unwrap();
         for times in 1..=2 {
-            *robot.there.lock().unwrap() = true;
+            *robot.there.lock() = true;
             robot.until((3 * times, Some(true)));
-            *robot.there.lock().unwrap() = false;
+            *robot.there.lock() = false;
             robot.until((3 * times, Some(false)));
         }
     }
@@ -235,7 +230,7 @@ mod tests {
         let robot = Arc::new(Robot::default());
         let watch = Watch::start("test", robot.clone()).unwrap();
         watch.renew(Duration::from_secs(60));
-        *robot.there.lock().unwrap() = true;
+        *robot.there.lock() = true;
         robot.until((0, Some(true)));
         watch.close();
         robot.until((3, Some(true)));

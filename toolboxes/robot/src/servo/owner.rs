@@ -2,12 +2,13 @@
 //!
 //! It opens the port, does what waits in the queue, and stops every turning wheel at its time, even where the caller is gone.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::Essential;
+use parking_lot::{Condvar, Mutex};
 
 use super::error::ServoError;
 use super::exchange::Exchange;
@@ -103,7 +104,7 @@ impl ServoBus {
     pub(crate) fn close(&self) {
         self.sender.shared.queue().closing = true;
         self.sender.shared.changed.notify_all();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }

@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use super::error::ServoError;
@@ -123,8 +124,8 @@ pub(super) enum Next {
 
 impl Shared {
     pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Jobs run outside the lock, and no code under it panics half way.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        // Jobs run outside the lock.
+        self.queue.lock()
     }
 
     /// Has the thread look at the queue.
@@ -179,7 +180,7 @@ impl Shared {
                 }
             };
             queue.sleeps = true;
-            queue = self.clock.wait(&self.changed, queue, until, ring);
+            self.clock.wait(&self.changed, &mut queue, until, ring);
             queue.sleeps = false;
             queue.roused = None;
         }

@@ -5,10 +5,11 @@
 //! quiet. Read [`RehearsedPort`].
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use feetech_sim::{Bus, Frame};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::port::Port;
 use crate::clock::Clock;
@@ -39,8 +40,7 @@ impl RehearsedPort {
 
 /// The servos of a line.
 pub(crate) fn servos(line: &Servos) -> MutexGuard<'_, Bus> {
-    // The simulator leaves valid state behind every call.
-    line.lock().unwrap_or_else(PoisonError::into_inner)
+    line.lock()
 }
 
 impl Port for RehearsedPort {

@@ -1,16 +1,18 @@
 //! A domain that was joined: its lists, the types of the graph, and the clients of its services.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use parking_lot::{Mutex, RwLock};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::config::DdsConfig;
 use super::filling::Filling;
 use super::names::{dds_name, dds_type, ros_name, ros_type};
-use super::participant::{DdsConfig, Participant, Quality};
+use super::participant::{Participant, Quality};
 use super::peers::of_topic;
 use super::raw::Raw;
 use super::service::Client;
@@ -125,11 +127,7 @@ impl Dds {
     }
 
     pub(super) fn known(&self, name: &TypeName) -> Result<Arc<Shape>, TypeError> {
-        self.inner
-            .library
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .shape(name)
+        self.inner.library.read().shape(name)
     }
 
     /// The shape of a type, which a node of the graph is asked for where it is not known here.
@@ -157,7 +155,7 @@ impl Dds {
                     continue;
                 };
                 let described = definitions(&answer["type_description"])?;
-                let mut library = self.inner.library.write().unwrap_or_else(PoisonError::into_inner);
+                let mut library = self.inner.library.write();
                 for definition in described {
                     // What is known here keeps its defaults and comments.
                     if library.definition(&definition.name).is_none() {
@@ -199,7 +197,7 @@ impl Dds {
             })
         };
         self.shape(of, &asked, hash).await?;
-        let library = self.inner.library.read().unwrap_or_else(PoisonError::into_inner);
+        let library = self.inner.library.read();
         Ok(library.whole(of)?)
     }
 
@@ -245,7 +243,7 @@ impl Dds {
             dds_name("rq", service, "Request")?,
             dds_name("rr", service, "Reply")?,
         ];
-        if let Some(client) = self.lock().get(service) {
+        if let Some(client) = self.inner.clients.lock().get(service) {
             return Ok(Arc::clone(client));
         }
         let served = || {
@@ -283,7 +281,7 @@ impl Dds {
             writer,
             participant.peers.clone(),
         ));
-        let mut clients = self.lock();
+        let mut clients = self.inner.clients.lock();
         if let Some(client) = clients.get(service) {
             return Ok(Arc::clone(client));
         }
@@ -304,11 +302,6 @@ impl Dds {
         )?;
         clients.insert(service.to_owned(), Arc::clone(&client));
         Ok(client)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Client>>> {
-        // Every change is one insertion.
-        self.inner.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a request when the server hears it.

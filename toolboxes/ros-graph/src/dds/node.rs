@@ -2,8 +2,9 @@
 //!
 //! ROS tools read the names of nodes from `ros_discovery_info`; without it an endpoint has no name. Read [`Node`].
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustdds::GUID;
 use serde_json::{Value, json};
 
@@ -71,8 +72,7 @@ impl Node {
     }
 
     fn change(&self, change: impl FnOnce(&mut Endpoints)) {
-        // Every change leaves both lists whole.
-        let mut endpoints: MutexGuard<'_, Endpoints> = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut endpoints: MutexGuard<'_, Endpoints> = self.0.lock();
         change(&mut endpoints);
         if let Some(announcement) = &endpoints.announcement
             && let Err(reason) = announcement.say(&endpoints.readers, &endpoints.writers)

@@ -1,13 +1,13 @@
 //! The participant in the domain, and the one thread on which its readers are read.
 
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
+use parking_lot::Mutex;
 use rustdds::no_key::DeserializedCacheChange;
 use rustdds::policy::{Durability, History, Reliability};
 use rustdds::rpc::SampleIdentity;
@@ -20,19 +20,11 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokio_util::sync::CancellationToken;
 
+use super::config::DdsConfig;
 use super::node::Node;
 use super::peers::Peers;
 use super::raw::{Raw, RawAdapter, Reader, Writer, greet};
 use crate::error::GraphError;
-
-/// How a domain is joined.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DdsConfig {
-    /// The domain, `ROS_DOMAIN_ID` on the robot: 0 to 232.
-    pub domain: u16,
-    /// The addresses of this machine on which the robot is reached; all when empty.
-    pub interfaces: Vec<IpAddr>,
-}
 
 /// The quality of a reader or a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,18 +54,12 @@ pub(super) struct Participant {
 
 impl Participant {
     pub(super) fn join(config: &DdsConfig) -> Result<Self, GraphError> {
-        let failed = |reason: String| GraphError::Join {
-            carrier: format!("DDS domain {}", config.domain),
-            reason,
-        };
-        if config.domain > 232 {
-            return Err(failed("a domain is 0 to 232".to_owned()));
-        }
+        config.check()?;
         let mut builder = DomainParticipantBuilder::new(config.domain);
         if !config.interfaces.is_empty() {
             builder = builder.with_only_networks(config.interfaces.iter().copied());
         }
-        let participant = builder.build().map_err(|error| failed(error.to_string()))?;
+        let participant = builder.build().map_err(|error| config.failed(error))?;
         let usual = Quality {
             reliable: true,
             keeps: false,
@@ -82,17 +68,17 @@ impl Participant {
         .policies();
         let publisher = participant
             .create_publisher(&usual)
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| config.failed(error))?;
         let subscriber = participant
             .create_subscriber(&usual)
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| config.failed(error))?;
         let (tasks, mut begun) = mpsc::channel::<Task>(TASKS);
         let end = CancellationToken::new();
         let peers = Peers::default();
         let runtime = Builder::new_current_thread()
             .enable_time()
             .build()
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| config.failed(error))?;
         let thread = std::thread::Builder::new()
             .name("ros-graph".to_owned())
             .spawn({
@@ -108,7 +94,7 @@ impl Participant {
                     LocalSet::new().block_on(&runtime, end.run_until_cancelled(work).map(drop));
                 }
             })
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| config.failed(error))?;
         Ok(Self {
             participant,
             publisher,
@@ -263,7 +249,7 @@ async fn vital(end: CancellationToken, work: impl Future<Output = ()>) {
 impl Drop for Participant {
     fn drop(&mut self) {
         self.end.cancel();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         // The last holder may be a task of the thread itself.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
             let _ = thread.join();

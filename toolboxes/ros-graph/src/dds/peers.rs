@@ -1,10 +1,11 @@
 //! The endpoints of others in the domain, kept up to date beside what asks for them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 use rustdds::policy::{Durability, Reliability};
 use rustdds::{DomainParticipant, GUID, QosPolicies, RTPSEntity, StatusEvented};
 
@@ -44,8 +45,7 @@ pub(super) struct Peers(Arc<Mutex<Arc<Endpoints>>>);
 
 impl Peers {
     pub(super) fn now(&self) -> Arc<Endpoints> {
-        // The only change is that of one pointer.
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.lock())
     }
 
     /// Keeps them up to date for as long as it is polled.
@@ -110,7 +110,7 @@ impl Peers {
             readers: readers.collect(),
             writers: writers.collect(),
         };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(endpoints);
+        *self.0.lock() = Arc::new(endpoints);
     }
 }
 

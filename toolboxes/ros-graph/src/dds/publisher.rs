@@ -1,10 +1,10 @@
 //! What sends on one topic of DDS.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
+use parking_lot::Mutex;
 use rustdds::dds::WriteError;
 use rustdds::{RTPSEntity, Timestamp};
 use serde_json::Value;
@@ -15,11 +15,8 @@ use super::peers::{Endpoint, MUTE, SETTLE, of_topic, types};
 use super::raw::{Raw, Writer, is_known};
 use crate::cdr::{Cdr, Order};
 use crate::error::GraphError;
-use crate::graph::{Publisher, Reply};
+use crate::graph::Publisher;
 use crate::shape::Shape;
-
-/// The pause between two looks at the readers.
-const LOOK: Duration = Duration::from_millis(5);
 
 pub(super) struct TopicPublisher {
     pub(super) participant: Arc<Participant>,
@@ -59,7 +56,7 @@ impl TopicPublisher {
         let have_been = |time: Duration| {
             self.made.elapsed() >= time && ours.iter().any(|reader| reader.since.elapsed() >= time)
         };
-        let is_known = || is_known(&self.writer.lock().unwrap_or_else(PoisonError::into_inner));
+        let is_known = || is_known(&self.writer.lock());
         // What was said a moment ago is not acknowledged yet, and makes no reader a stranger.
         let known = have_been(SETTLE) && (self.known.load(Ordering::SeqCst) || have_been(MUTE) || is_known());
         self.known.fetch_or(known, Ordering::SeqCst);
@@ -69,7 +66,7 @@ impl TopicPublisher {
 
 impl Drop for TopicPublisher {
     fn drop(&mut self) {
-        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let writer = self.writer.get_mut();
         self.participant.node.gone(writer.guid());
     }
 }
@@ -82,7 +79,7 @@ impl Publisher for TopicPublisher {
             bytes,
             order: Order::Little,
         };
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = self.writer.lock();
         writer
             .write(raw, Some(Timestamp::now()))
             .map_err(|error| GraphError::Lost {
@@ -96,22 +93,12 @@ impl Publisher for TopicPublisher {
             })
     }
 
-    fn ready(&self, patience: Duration) -> Reply<'_, ()> {
-        async move {
-            let end = Instant::now() + patience;
-            loop {
-                let readers = self.readers();
-                if readers == Ok(true) {
-                    return Ok(());
-                }
-                if Instant::now() >= end {
-                    return readers.and(Err(GraphError::Unheard {
-                        topic: self.topic.clone(),
-                    }));
-                }
-                tokio::time::sleep(LOOK).await;
-            }
+    fn check_listener(&self) -> Result<(), GraphError> {
+        match self.readers()? {
+            true => Ok(()),
+            false => Err(GraphError::Unheard {
+                topic: self.topic.clone(),
+            }),
         }
-        .boxed()
     }
 }

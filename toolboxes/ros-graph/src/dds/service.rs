@@ -4,9 +4,10 @@
 //! tells with each reply the identity of the sample that it answers.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustdds::rpc::SampleIdentity;
 use rustdds::{GUID, RTPSEntity, WriteOptionsBuilder};
 use tokio::sync::oneshot;
@@ -102,11 +103,6 @@ impl Client {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, OpenRequests> {
-        // Every change is one insertion or removal.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The server, where it hears requests and is heard.
     pub(super) fn server(&self) -> Option<Server> {
         let endpoints = self.peers.now();
@@ -125,8 +121,7 @@ impl Client {
 
     /// Whether the reader of a server knows the writer: what is written before that is lost to it.
     fn knows(&self, server: GUID) -> bool {
-        // The only change is that of one value.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if *known != Some(server) && is_known(&self.writer) {
             *known = Some(server);
         }
@@ -137,7 +132,7 @@ impl Client {
     pub(super) fn send(&self, server: Server, message: &[u8]) -> Result<oneshot::Receiver<Raw>, GraphError> {
         let (answer, receiver) = oneshot::channel();
         // An answer that comes at once waits until its request is noted.
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         open.waiting.retain(|_, waiting| !waiting.is_closed());
         if open.waiting.len() >= OPEN {
             return Err(GraphError::Busy {
@@ -173,7 +168,7 @@ impl Client {
 
     /// A reply that was heard, with the identity of what it answers; those of other clients are heard as well.
     pub(super) fn deliver(&self, mut raw: Raw, identity: Option<SampleIdentity>) {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         if let Some(waiting) = identity.and_then(|identity| open.waiting.remove(&Key::Sample(identity))) {
             drop(open);
             let _ = waiting.send(raw);

@@ -4,10 +4,11 @@
 //! lost then, and what waited to be sent is dropped: a velocity is not sent late.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -65,8 +66,7 @@ impl Drop for Link {
 }
 
 fn lock(entries: &Mutex<Entries>) -> MutexGuard<'_, Entries> {
-    // Every change is one insertion or removal.
-    entries.lock().unwrap_or_else(PoisonError::into_inner)
+    entries.lock()
 }
 
 impl Link {

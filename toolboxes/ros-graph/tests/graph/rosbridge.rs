@@ -4,7 +4,6 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use ros_graph::cdr::Cdr;
 use ros_graph::error::GraphError;
 use ros_graph::graph::Graph as _;
@@ -244,10 +243,7 @@ async fn what_is_published_is_sent_whatever_rosapi_says() {
                 (lines.iter().filter(|line| line.contains(&asked)).count() >= 2).then_some(())
             });
         } else {
-            base.wait("nothing that listens", |_| {
-                let ready = velocity.ready(Duration::ZERO).now_or_never();
-                ready.and_then(Result::err)
-            });
+            base.wait("nothing that listens", |_| velocity.check_listener().err());
         }
         let sent = velocity.publish(&json!({"linear": {"x": 0.125}}));
         match is_heard {

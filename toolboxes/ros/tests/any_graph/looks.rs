@@ -175,6 +175,18 @@ fn a_large_graph_is_within_what_a_model_reads_and_wrong_types_are_said() {
     );
 }
 
+#[test]
+fn an_address_that_this_machine_has_not_is_named() {
+    // Reserved for documentation: no machine has it.
+    let config = json!({"domain": 7, "interfaces": ["127.0.0.1", "203.0.113.77"]});
+    let ros = ovos_toolbox_sdk::testing::Harness::open::<ros::Ros>(config.clone()).unwrap();
+    let expected = "this machine has no address 203.0.113.77, which ros.interfaces names";
+    let error = ros.call("ros_list", json!({})).unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+    let unheard = ros.safe_stop(config).unwrap_err().to_string();
+    assert!(unheard.contains(expected), "{unheard}");
+}
+
 fn file(scene: &crate::Scene, content: &[ovos_toolbox_sdk::wire::Content]) -> Vec<u8> {
     let [only] = content else { panic!("{content:?}") };
     let only = serde_json::to_value(only).unwrap();

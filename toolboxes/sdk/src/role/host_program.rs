@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Mutex;
 
-use crate::lock::lock;
+use parking_lot::Mutex;
 
 /// Where the program differs from the one that hosts this toolbox.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +24,7 @@ pub(crate) static HOST_PROGRAM: Mutex<HostProgram> = Mutex::new(HostProgram {
 
 /// The command that starts this library again.
 pub(super) fn command(role: &str) -> io::Result<Command> {
-    let HostProgram { instead, env } = lock(&HOST_PROGRAM).clone();
+    let HostProgram { instead, env } = HOST_PROGRAM.lock().clone();
     let file = if instead.is_none() { Some(file()?) } else { None };
     let mut command = Command::new(instead.unwrap_or_else(|| "/proc/self/exe".into()));
     command.arg("toolbox-host").arg("--role").arg(role).args(file);

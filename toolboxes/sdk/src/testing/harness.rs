@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_abi as abi;
@@ -11,6 +11,7 @@ use ovos_toolbox_abi::{Bytes, Status, status};
 use ovos_toolbox_wire::{
     Action, Conclusion, Effect, Event, Failure, Manifest, Plan, Report, ToolDefinition, ToolList,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::outcome::{CloseReport, Refused};
@@ -18,7 +19,6 @@ use super::peer::{self, LogLine, Peer};
 use crate::Toolbox;
 use crate::boundary::{Table, empty};
 use crate::bytes::{lend, take, text};
-use crate::lock::lock;
 
 /// An open toolbox and the stand-in host it talks to. Dropping it closes the toolbox.
 ///
@@ -179,7 +179,7 @@ impl Harness {
     #[must_use]
     pub fn tools(&self) -> Vec<ToolDefinition> {
         let tools = self.function("tools", |table| table.tools);
-        let _turn = lock(&self.host_thread);
+        let _turn = self.host_thread.lock();
         // SAFETY: toolbox.h; one call at a time under `host_thread`.
         let text = self
             .answer(|out| unsafe { tools(self.instance, out) })
@@ -233,7 +233,7 @@ impl Harness {
             return Ok(None);
         };
         let args = args.to_string();
-        let _turn = lock(&self.host_thread);
+        let _turn = self.host_thread.lock();
         // SAFETY: toolbox.h; one call at a time under `host_thread`.
         match self.answer(|out| unsafe { plan(self.instance, lend(tool), lend(&args), out) }) {
             Ok(text) => {
@@ -252,7 +252,7 @@ impl Harness {
         let id = self.runs.fetch_add(1, Ordering::Relaxed);
         let start = self.function("start", |table| table.start);
         self.peer.expect(id);
-        let _turn = lock(&self.host_thread);
+        let _turn = self.host_thread.lock();
         // SAFETY: toolbox.h; one call at a time under `host_thread`.
         let started = self.answer(|out| unsafe { start(self.instance, id, lend(json), out) });
         if let Err(refused) = started {
@@ -287,7 +287,7 @@ impl Harness {
             return Ok(None);
         };
         let (args, report) = (args.to_string(), json!(report).to_string());
-        let _turn = lock(&self.host_thread);
+        let _turn = self.host_thread.lock();
         // SAFETY: toolbox.h; one call at a time under `host_thread`.
         let answer = self
             .answer(|out| unsafe { conclude(self.instance, lend(tool), lend(&args), lend(&report), out) });
@@ -340,7 +340,7 @@ impl Harness {
         // SAFETY: the table follows toolbox.h.
         if let Some(message) = unsafe { (*self.table).message } {
             let data = data.to_string();
-            let _turn = lock(&self.host_thread);
+            let _turn = self.host_thread.lock();
             // SAFETY: toolbox.h; one call at a time under `host_thread`.
             unsafe { message(self.instance, lend(topic), lend(&data)) };
         }
@@ -392,7 +392,7 @@ impl Harness {
                 Ok(data) => (status::OK, data.to_string()),
                 Err(failure) => (status::ERR, json!(failure).to_string()),
             };
-            let _turn = lock(&self.host_thread);
+            let _turn = self.host_thread.lock();
             // SAFETY: toolbox.h; one call at a time under `host_thread`.
             unsafe { on_response(self.instance, id, status, lend(&text)) };
         }
@@ -407,7 +407,7 @@ impl Harness {
         let Some(may_close) = (unsafe { (*self.table).may_close }) else {
             return Ok(());
         };
-        let _turn = lock(&self.host_thread);
+        let _turn = self.host_thread.lock();
         // SAFETY: toolbox.h; one call at a time under `host_thread`.
         self.answer(|out| unsafe { may_close(self.instance, out) })
             .map(drop)
@@ -480,19 +480,19 @@ impl Harness {
             return;
         }
         let close = self.function("close", |table| table.close);
-        let _turn = lock(&self.host_thread);
+        let _turn = self.host_thread.lock();
         // SAFETY: toolbox.h: once, after everything else; `&mut self` is the only way here.
         unsafe { close(self.instance) };
         self.peer.close();
     }
 
     pub(super) fn effect_of(&self, tool: &str) -> Effect {
-        if let Some(effect) = lock(&self.effects).get(tool) {
+        if let Some(effect) = self.effects.lock().get(tool) {
             return *effect;
         }
         // A list is long, and a tool keeps its effect.
         let tools = self.tools().into_iter().map(|tool| (tool.name, tool.effect));
-        let mut effects = lock(&self.effects);
+        let mut effects = self.effects.lock();
         effects.extend(tools);
         effects.get(tool).copied().unwrap_or(Effect::Read)
     }

@@ -3,17 +3,17 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ovos_toolbox_abi as abi;
 use ovos_toolbox_abi::{Bytes, Status, Str};
 use ovos_toolbox_wire::{Event, Failure, Progress};
+use parking_lot::{Condvar, Mutex};
 use serde_json::Value;
 
 use super::outcome::{CloseReport, RunOutcome};
 use crate::bytes::{take, text};
-use crate::lock::lock;
 
 /// A line of the host's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,43 +68,43 @@ impl Peer {
     }
 
     pub(super) fn see<R>(&self, look: impl FnOnce(&Received) -> R) -> R {
-        look(&lock(&self.seen))
+        look(&self.seen.lock())
     }
 
     /// Waits until `look` finds something.
     pub(super) fn wait<R>(&self, at_most: Duration, look: impl Fn(&Received) -> Option<R>) -> Option<R> {
         let mut found = None;
-        let seen = lock(&self.seen);
-        let waited = self.changed.wait_timeout_while(seen, at_most, |seen| {
+        let mut seen = self.seen.lock();
+        let looks = |seen: &mut Received| {
             found = look(seen);
             found.is_none()
-        });
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        };
+        self.changed.wait_while_for(&mut seen, looks, at_most);
         found
     }
 
     pub(super) fn expect(&self, run: u64) {
-        lock(&self.seen).expected.insert(run);
+        self.seen.lock().expected.insert(run);
     }
 
     pub(super) fn refused(&self, run: u64) {
-        lock(&self.seen).expected.remove(&run);
+        self.seen.lock().expected.remove(&run);
     }
 
     pub(super) fn script(&self, topic: &str, script: Responder) {
-        lock(&self.seen).scripts.insert(topic.to_string(), script);
+        self.seen.lock().scripts.insert(topic.to_string(), script);
     }
 
     pub(super) fn take_answers(&self) -> Vec<(u64, Result<Value, Failure>)> {
-        std::mem::take(&mut lock(&self.seen).answers)
+        std::mem::take(&mut self.seen.lock().answers)
     }
 
     pub(super) fn close(&self) {
-        lock(&self.seen).closed = true;
+        self.seen.lock().closed = true;
     }
 
     pub(super) fn closed(&self) -> CloseReport {
-        let seen = lock(&self.seen);
+        let seen = self.seen.lock();
         let mut unfinished: Vec<u64> = seen
             .expected
             .iter()
@@ -120,7 +120,7 @@ impl Peer {
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut Received) -> R) -> R {
-        let mut seen = lock(&self.seen);
+        let mut seen = self.seen.lock();
         if seen.closed {
             seen.after_close += 1;
         }

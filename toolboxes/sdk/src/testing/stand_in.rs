@@ -8,18 +8,17 @@ use std::process::ExitCode;
 use ovos_toolbox_abi::{Status, Str, status};
 
 use crate::bytes::lend;
-use crate::lock::lock;
 use crate::role::host_program::HOST_PROGRAM;
 
 /// Makes every [`RoleProcess`](crate::RoleProcess) of this process start `program`, which calls [`stand_in`]:
 /// `role_host(env!("CARGO_BIN_EXE_my-role"))`.
 pub fn role_host(program: impl Into<PathBuf>) {
-    lock(&HOST_PROGRAM).instead = Some(program.into());
+    HOST_PROGRAM.lock().instead = Some(program.into());
 }
 
 /// Adds a variable to the environment of those processes.
 pub fn role_env(name: impl Into<OsString>, value: impl Into<OsString>) {
-    lock(&HOST_PROGRAM).env.push((name.into(), value.into()));
+    HOST_PROGRAM.lock().env.push((name.into(), value.into()));
 }
 
 /// The `main` of a program that stands in for `ovos-tools toolbox-host --role`, with the `toolbox_role_v1` of the toolbox.

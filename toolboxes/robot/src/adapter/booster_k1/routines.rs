@@ -3,8 +3,9 @@
 //! Owns the requests that end them, and the list of those without a confirmed end. The robot would go on for ever, so
 //! an entry stays until the robot has confirmed the end. Read [`Routines`].
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::dds::booster::api;
@@ -63,8 +64,7 @@ struct RoutineRun {
 
 impl Routines {
     fn list(&self) -> MutexGuard<'_, List> {
-        // Every change is one statement.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Adds a routine of an arm. Called before it is begun.

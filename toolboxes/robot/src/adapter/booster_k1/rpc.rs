@@ -1,9 +1,9 @@
 //! The K1's own interface: functions over two topics, arms over `joint_ctrl`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use super::config::BoosterK1Config;
@@ -117,7 +117,7 @@ impl RpcLink {
     }
 
     fn command(&self) -> MutexGuard<'_, ArmCommand> {
-        self.command.lock().unwrap_or_else(PoisonError::into_inner)
+        self.command.lock()
     }
 
     /// Drops everything that was known of a robot that went away. It may come back restarted, so it is asked for the

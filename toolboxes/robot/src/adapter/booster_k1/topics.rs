@@ -1,9 +1,10 @@
 //! The four documented ROS 2 topics.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -58,10 +59,7 @@ impl TopicsLink {
             false,
             move |state: JointState| {
                 word.note();
-                let (mut known, now) = (
-                    latest.lock().unwrap_or_else(PoisonError::into_inner),
-                    Instant::now(),
-                );
+                let (mut known, now) = (latest.lock(), Instant::now());
                 for (name, angle) in state.name.into_iter().zip(&state.position) {
                     let angle = angle.as_f64().filter(|_| names.contains(&name));
                     let reading = angle.and_then(|angle| JointReading::new(angle.to_degrees(), now));
@@ -89,7 +87,7 @@ impl TopicsLink {
     /// Drops the positions of a robot that went away; it has to report them again.
     pub(super) fn left(&self) {
         self.sent.forget();
-        self.joints.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.joints.lock().clear();
     }
 
     pub(super) fn velocity(&self, velocity: &Velocity) -> Result<(), RosError> {
@@ -111,7 +109,7 @@ impl TopicsLink {
     }
 
     fn announced(&self, topic: &str) -> Option<(&'static str, Publisher<Value>)> {
-        let announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        let announced = self.announced.lock();
         announced.get(topic).cloned()
     }
 
@@ -136,7 +134,7 @@ impl TopicsLink {
             [] => return Err(other("name the robot's own topic in `topics`")),
             _ => return Err(other("say in velocity_type which of them the robot obeys")),
         };
-        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut announced = self.announced.lock();
         if let Some((_, publisher)) = announced.get(topic).filter(|(known, _)| *known == kind) {
             return Ok(publisher.clone());
         }
@@ -215,7 +213,7 @@ impl TopicsLink {
 
     /// Where an arm or the head is, as far as the robot names its joints as the model does (`left_arm_elbow`).
     pub(super) fn reading(&self, on: Subsystem, joints: &[Joint]) -> PartReading {
-        let known = self.joints.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.joints.lock();
         PartReading::new(on, joints, |_, joint| {
             known.get(&format!("{on}_{joint}")).copied()
         })

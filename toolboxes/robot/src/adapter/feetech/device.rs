@@ -3,9 +3,11 @@
 //! Owns that a job which moves goes to a bus only while the robot is not stopped. Read [`Feetech::tell`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::config::{self, FeetechConfig, Unheard};
 use super::end::End;
@@ -142,8 +144,7 @@ impl Feetech {
     }
 
     pub(super) fn known(&self) -> MutexGuard<'_, Memory> {
-        // Every change is one assignment.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     pub(super) fn sender(&self, bus: BusName) -> Result<&Sender, ActionError> {
@@ -302,7 +303,7 @@ fn changed(bus: BusName, path: String, ports: &PortStates, notify: Notify) -> cr
             Err(error) => (false, error.to_string()),
         };
         // The lock is held during the notice: of two changes the later one is reported last.
-        let mut ports = ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ports = ports.lock();
         ports.insert(bus, state);
         let all_open = ports.values().all(|(open, _)| *open);
         let reasons: Vec<&str> = ports.values().map(|(_, reason)| reason.as_str()).collect();

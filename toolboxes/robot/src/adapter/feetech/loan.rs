@@ -139,10 +139,7 @@ impl Feetech {
                 "the process that keeps {name} cannot be started: {error}"
             ))
         })?;
-        *self
-            .loan
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Arc::clone(&guest));
+        *self.loan.lock() = Some(Arc::clone(&guest));
         notify(Notice::Backend {
             state: BackendState::Degraded,
             reason: format!("the program {name} has the robot"),
@@ -344,10 +341,7 @@ impl Feetech {
     }
 
     fn guest(&self) -> Option<Arc<Guest>> {
-        let loan = self
-            .loan
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let loan = self.loan.lock();
         loan.clone().filter(|guest| !guest.is_over())
     }
 

@@ -4,12 +4,13 @@
 //! a cart or a charger when the hitch does. Everything else is the driver's and the servos'. Read [`Rehearsal`].
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use feetech_sim::{Bus, Fault as Breakdown, Frame, Servo as SimulatedServo, register};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::config::FeetechConfig;
@@ -126,7 +127,7 @@ impl Rehearsal {
 
     /// Where the wheels have brought the base. Between two looks it has driven at one velocity.
     fn place(&self) -> Place {
-        let mut base = self.base.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut base = self.base.lock();
         let now = self.around.clock.now();
         let turned = |wheel: &super::layout::Wheel| {
             let mut line = servos(&self.lines.get(&wheel.bus)?.servos);
@@ -172,7 +173,7 @@ impl Rehearsal {
 
     /// What lies where a hand is, and so in it once it closes.
     fn in_hand(&self, on: Subsystem) -> Option<&Thing> {
-        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let reached = self.reached.lock();
         let called = reached.get(&on).map(String::as_str);
         self.around.at_hand(self.hand_at(on)?, called)
     }
@@ -183,7 +184,7 @@ impl Rehearsal {
         let Some(thing) = self.shapes.get(&on).and_then(|_| self.in_hand(on)) else {
             return Ok(done);
         };
-        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let reached = self.reached.lock();
         match reached.get(&on).and_then(|called| self.around.thing(called)) {
             Some(wanted) if wanted.name != thing.name => Err(ActionError::Refused(format!(
                 "{on} has closed on {}, not on {}",
@@ -244,7 +245,7 @@ impl Rehearsal {
             _ => {}
         }
         if let Some((target, _)) = action.step.reach() {
-            let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut reached = self.reached.lock();
             reached.insert(action.subsystem, target.to_owned());
         }
         self.prepare(action);

@@ -1,8 +1,9 @@
 //! A robot in a graph of ROS, and what its failures are called.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use ros_graph::error::GraphError;
 
 use super::channels::RosBaseConfig;

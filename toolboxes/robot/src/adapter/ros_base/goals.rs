@@ -1,9 +1,10 @@
 //! The goals that a robot pursues: each is ended by a stop of its part, also one that a call still waits for.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ros_graph::error::GraphError;
 use ros_graph::goals::{Goals as OpenGoals, Limits, OpenGoal};
 use ros_graph::graph::{Goal, GoalEnd, GoalStatus, Graph};
@@ -29,14 +30,9 @@ pub(super) struct Goals {
 }
 
 impl Goals {
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Subsystem, u64>> {
-        // Every change is that of one number.
-        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// How often a part was stopped.
     pub(super) fn stops(&self, on: Subsystem) -> u64 {
-        let stops = self.lock();
+        let stops = self.stops.lock();
         let each = on.each().into_iter();
         each.filter_map(|part| stops.get(&part)).sum()
     }
@@ -61,7 +57,7 @@ impl Goals {
 
     /// What has to be ended for these parts to stand, in their order. What is sent from now on belongs to the time after the stop.
     pub(super) fn stop(&self, parts: &[Subsystem]) -> Vec<OpenGoal> {
-        let mut stops = self.lock();
+        let mut stops = self.stops.lock();
         for part in parts {
             *stops.entry(*part).or_default() += 1;
         }

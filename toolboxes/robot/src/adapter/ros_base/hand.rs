@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use parking_lot::MutexGuard;
 use ros_graph::graph::GoalStatus;
 use serde_json::{Value, json};
 
@@ -79,11 +80,8 @@ impl RosBase {
         }
     }
 
-    fn hands(&self) -> std::sync::MutexGuard<'_, std::collections::BTreeMap<Subsystem, Option<f64>>> {
-        // Every change is one insertion, or one removal.
-        self.hands
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn hands(&self) -> MutexGuard<'_, std::collections::BTreeMap<Subsystem, Option<f64>>> {
+        self.hands.lock()
     }
 
     /// Opens or closes a hand. One that closes with a force has to hold something.

@@ -2,9 +2,9 @@
 //! it came, which may be before it was read.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use ros_graph::error::GraphError;
 use ros_graph::graph::Graph;
 use ros_graph::inbox::Bounds;
@@ -33,18 +33,13 @@ impl<T> Default for Newest<T> {
 }
 
 impl<T: Clone> Newest<T> {
-    fn lock(&self) -> MutexGuard<'_, Option<(Instant, T)>> {
-        // Every change is one value.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn put(&self, value: T, at: Instant) {
-        *self.lock() = Some((at, value));
+        *self.0.lock() = Some((at, value));
     }
 
     /// The value, and when it came.
     pub(super) fn last(&self) -> Option<(Instant, T)> {
-        self.lock().clone()
+        self.0.lock().clone()
     }
 
     /// The value and its age.
@@ -84,7 +79,7 @@ impl Readings {
         if begins {
             self.beginnings.fetch_add(1, Ordering::Relaxed);
         }
-        if let Some((_, (_, then))) = self.pose.lock().as_mut()
+        if let Some((_, (_, then))) = self.pose.0.lock().as_mut()
             && (begins || then.is_none())
         {
             *then = Some(now.clone());

@@ -3,9 +3,9 @@
 //! Owns the comparison of the file with the graph. A robot that lacks something does the rest all the same. Read [`Lacks`].
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ros_graph::graph::Graph;
 
 use super::channels::{GRIPPERS, RosBaseConfig, unforced};
@@ -19,22 +19,17 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Lacks(Mutex<BTreeMap<String, String>>);
 
 impl Lacks {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
-        // Every change is one insertion, or one removal.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes what is wrong with a name, or that nothing is.
     pub(super) fn note(&self, name: &str, wrong: Option<String>) {
         match wrong {
-            Some(wrong) => drop(self.lock().insert(name.to_owned(), wrong)),
-            None => drop(self.lock().remove(name)),
+            Some(wrong) => drop(self.0.lock().insert(name.to_owned(), wrong)),
+            None => drop(self.0.lock().remove(name)),
         }
     }
 
     /// What is wrong, in order of the names.
     pub(super) fn summary(&self) -> Option<String> {
-        let all: Vec<String> = self.lock().values().cloned().collect();
+        let all: Vec<String> = self.0.lock().values().cloned().collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 }

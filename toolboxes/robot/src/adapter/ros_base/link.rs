@@ -1,10 +1,11 @@
 //! The connection to a robot: its graph, whether its base hears velocities, and what it told last.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use ros_graph::cdr::Cdr;
 use ros_graph::error::GraphError;
 use ros_graph::graph::Graph;
@@ -60,7 +61,7 @@ pub(super) type Join = fn(&RosConfig, &str, Library) -> Result<Arc<dyn Graph>, R
 
 /// Joins the graph in which a robot is.
 pub(super) async fn join(name: &str, config: &RosBaseConfig, join: Join) -> Result<Arc<dyn Graph>, RosError> {
-    let mut library = Library::shipped(config.ros.distribution()).map_err(GraphError::from)?;
+    let mut library = Library::shipped(config.ros.distro).map_err(GraphError::from)?;
     for folder in &config.interfaces {
         library.add_folder(folder).map_err(GraphError::from)?;
     }
@@ -161,7 +162,7 @@ fn names(parts: &Capabilities, arm: Subsystem) -> impl Iterator<Item = String> {
 
 /// The channel as it is now.
 fn now(kept: &Kept) -> Result<Arc<Channel>, GraphError> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    kept.lock().clone()
 }
 
 /// Cancels goals that outlive the connection or their controller as soon as something answers, for as long as it is polled.
@@ -181,7 +182,7 @@ async fn keep(graph: Arc<dyn Graph>, config: RosBaseConfig, kept: Kept) {
         if BaseLink::ready_channel(&kept).is_err() {
             // A publisher that is new has to be known to the base before it is heard: less patience would give up each.
             let opened = Channel::open(graph.as_ref(), config.velocity(), PATIENCE).await;
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = kept.lock();
             if opened.is_ok() || kept.is_err() {
                 *kept = opened.map(Arc::new);
             }

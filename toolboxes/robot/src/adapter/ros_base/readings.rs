@@ -1,9 +1,9 @@
 //! What a robot tells of itself, read from its messages. Pure.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::bearing::half_circle;
@@ -93,11 +93,6 @@ const MOST: usize = 256;
 pub(super) struct JointStates(Mutex<BTreeMap<String, (Instant, f64)>>);
 
 impl JointStates {
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Instant, f64)>> {
-        // Every change is one insertion.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Keeps sensor_msgs/JointState, or control_msgs/JointTrajectoryControllerState of any distribution, that came then.
     pub(super) fn put(&self, message: &Value, at: Instant) -> Option<()> {
         let (names, positions) = match message["name"].as_array() {
@@ -108,7 +103,7 @@ impl JointStates {
                 (message["joint_names"].as_array()?, measured?)
             }
         };
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         for (name, position) in names.iter().zip(positions) {
             if let (Some(name), Some(position)) = (name.as_str(), position.as_f64())
                 && (known.len() < MOST || known.contains_key(name))
@@ -121,19 +116,19 @@ impl JointStates {
 
     /// Where a joint is, and how long ago that was told.
     pub(super) fn get(&self, joint: &str) -> Option<(Duration, f64)> {
-        let known = self.lock();
+        let known = self.0.lock();
         known.get(joint).map(|(at, position)| (at.elapsed(), *position))
     }
 
     /// Where a joint is, and when that was told, unless that is a second ago.
     pub(super) fn fresh(&self, joint: &str) -> Option<(Instant, f64)> {
-        let known = self.lock();
+        let known = self.0.lock();
         known.get(joint).copied().filter(|(at, _)| at.elapsed() < SILENCE)
     }
 
     /// Degrees of all joints, and how long ago the newest was told.
     pub(super) fn all(&self) -> Option<(Duration, serde_json::Map<String, Value>)> {
-        let known = self.lock();
+        let known = self.0.lock();
         let newest = known.values().map(|(at, _)| at.elapsed()).min()?;
         let degrees = |position: f64| (position.to_degrees() * 10.0).round() / 10.0;
         let each = known
@@ -284,7 +279,7 @@ pub(super) struct Scans(Mutex<BTreeMap<String, (Instant, Scan)>>);
 impl Scans {
     /// Keeps a scan that came then, and forgets the scanners that are silent.
     pub(super) fn put(&self, scan: Scan, at: Instant) {
-        let mut scans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scans = self.0.lock();
         scans.retain(|_, (at, _)| at.elapsed() < SILENCE);
         if scans.len() < MOST || scans.contains_key(&scan.frame) {
             scans.insert(scan.frame.clone(), (at, scan));
@@ -296,7 +291,7 @@ impl Scans {
     /// # Errors
     /// Scanners in several places tell it, and nothing says which of them looks ahead: the text names them.
     pub(super) fn fresh(&self) -> Result<Option<(Duration, Scan)>, String> {
-        let scans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let scans = self.0.lock();
         let fresh: Vec<_> = scans.values().filter(|(at, _)| at.elapsed() < SILENCE).collect();
         match fresh.as_slice() {
             [] => Ok(None),

@@ -3,9 +3,9 @@
 //! Owns the last command to the arms and its weight. One message commands both arms, so a command for one repeats the
 //! other's angles. The robot mixes our angles with its own controller's by the weight in joint 29.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 
 use crate::adapter::part_reading::{JointReading, PartReading};
@@ -124,7 +124,7 @@ impl Arms {
     }
 
     fn command(&self) -> MutexGuard<'_, ArmCommand> {
-        self.command.lock().unwrap_or_else(PoisonError::into_inner)
+        self.command.lock()
     }
 
     /// Where an arm is.

@@ -3,10 +3,11 @@
 //! The robot performs one at a time and answers when it is over. Some keep the arms up until the arms are released.
 //! Owns starting the actions, and releasing the arms in every case. Read [`Gestures`].
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::dds::Participant;
@@ -38,7 +39,7 @@ struct UnderWay {
 
 impl UnderWay {
     fn now(&self) -> MutexGuard<'_, Option<u64>> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.now.lock()
     }
 
     /// Marks this action as over: the arms are released, or the last try to release them has ended.

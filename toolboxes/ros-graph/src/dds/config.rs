@@ -1,0 +1,55 @@
+//! How a domain is joined, and what this machine must have for it.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use crate::error::GraphError;
+
+/// How a domain is joined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DdsConfig {
+    /// The domain, `ROS_DOMAIN_ID` on the robot: 0 to 232.
+    pub domain: u16,
+    /// The addresses of this machine on which the robot is reached; all when empty.
+    pub interfaces: Vec<IpAddr>,
+}
+
+impl DdsConfig {
+    /// The addresses of this machine on which the robot may be reached now, as the library lists them when it joins.
+    #[must_use]
+    pub fn addresses(&self) -> BTreeSet<IpAddr> {
+        let interfaces = netdev::get_interfaces().into_iter();
+        interfaces
+            .flat_map(|interface| interface.ip_addrs())
+            .filter(|address| self.interfaces.is_empty() || self.interfaces.contains(address))
+            .collect()
+    }
+
+    /// # Errors
+    /// The domain is none, or this machine lacks an address.
+    pub(super) fn check(&self) -> Result<(), GraphError> {
+        if self.domain > 232 {
+            return Err(self.failed("a domain is 0 to 232"));
+        }
+        // To list them takes some milliseconds, which the stop after a crash has not to spare.
+        let addresses = match self.interfaces.is_empty() {
+            true => BTreeSet::new(),
+            false => self.addresses(),
+        };
+        match self.interfaces.iter().find(|named| !addresses.contains(named)) {
+            // Without the address the library would join all the same, and would neither hear nor be heard.
+            Some(missing) => Err(self.failed(format!(
+                "this machine has no address {missing}, which ros.interfaces names; plug in the robot's network, \
+                 give this machine that address, or change ros.interfaces"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn failed(&self, reason: impl ToString) -> GraphError {
+        GraphError::Join {
+            carrier: format!("DDS domain {}", self.domain),
+            reason: reason.to_string(),
+        }
+    }
+}
