@@ -102,9 +102,9 @@ impl End {
             Self::GaveUp(why) => format!("the model gave up: {why}"),
             Self::Budget(spent) => match spent {
                 BudgetKind::Steps => "the model has used all of its steps".to_owned(),
-                BudgetKind::Calls => "all calls of the run are used".to_owned(),
+                BudgetKind::Calls => "the call budget is used up (calls)".to_owned(),
                 BudgetKind::Time => "the time of the run is up".to_owned(),
-                BudgetKind::Tokens => "all tokens of the run are used".to_owned(),
+                BudgetKind::Tokens => "the token budget is used up (tokens)".to_owned(),
                 BudgetKind::Failures => "too many failures in a row".to_owned(),
                 BudgetKind::Repeats => "the model made the same call again and again".to_owned(),
                 BudgetKind::Rotation => "the turning budget is used up (rotation_deg)".to_owned(),

@@ -124,7 +124,7 @@ impl Hands<'_> {
                         yes = person.confirms(Duration::from_millis(confirm.expires_ms), ask) => yes,
                     };
                     match yes {
-                        None => return self.waits(tool, &confirm, "there was no answer here", began),
+                        None => return self.waits(tool, &confirm, "nobody answered here", began),
                         Some(true) => options.confirm = Some(confirm.token),
                         Some(false) => options.decline = Some(confirm.token),
                     }
@@ -305,7 +305,8 @@ impl Hands<'_> {
         let kind = data["error"]["kind"].as_str().and_then(|kind| kind.parse().ok());
         let message = data["error"]["message"].as_str().unwrap_or_default();
         if data["code"] == TAKEOVER || message.contains(TAKEOVER) {
-            self.interrupt.take_over(&tool.toolbox_id, "the vehicle says so");
+            self.interrupt
+                .take_over(&tool.toolbox_id, "the vehicle reports it");
         }
         if kind == Some(FailureKind::EmergencyStop) {
             self.interrupt.raise(End::Latched(message.to_owned()));
