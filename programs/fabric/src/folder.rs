@@ -40,7 +40,7 @@ pub(crate) struct Identity {
 pub(crate) enum FolderError {
     /// There is nothing in it.
     #[error(
-        "this machine has no place in a fabric yet: {} has no {IDENTITY}; run `ovos-tools fabric init NAME` on the robot, or \
+        "this machine has not joined a fabric yet: {} has no {IDENTITY}; run `ovos-tools fabric init NAME` on the robot, or \
          `ovos-tools fabric join FILE` with the file that its `ovos-tools fabric invite` made", .0.display()
     )]
     Empty(PathBuf),
@@ -49,8 +49,8 @@ pub(crate) enum FolderError {
     File { path: PathBuf, why: String },
     /// Others can read a key.
     #[error(
-        "{path} may be read by others than its owner (mode {mode:o}), so whoever has read it can be this machine; make new \
-         certificates, or `chmod 600` it if nobody has", path = .path.display()
+        "other users can read {path} (mode {mode:o}), and whoever reads it can pose as this machine. If nobody has: `chmod 600 {path}`; \
+         else make new certificates (`ovos-tools fabric invite`)", path = .path.display()
     )]
     Open { path: PathBuf, mode: u32 },
     /// Its certificate is not valid now.
