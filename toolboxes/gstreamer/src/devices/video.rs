@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "/dev/video0 Camera usb-cam - YUYV+MJPG Some(\"the pipeline 'cam' uses it: stop that pipeline first\")",
+                "/dev/video0 Camera usb-cam - YUYV+MJPG Some(\"the pipeline 'cam' uses it\")",
                 "/dev/video1 name of video1 camera -  Some(\"no permission to open it\")",
                 "/dev/video3 rk_hdmirx hdmi-in 3840x2160@30 NV12 None",
                 "/dev/video4 rk_hdmirx hdmi-in - NV12 Some(\"no signal\")",

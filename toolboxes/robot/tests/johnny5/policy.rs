@@ -418,7 +418,7 @@ fn another_program_on_the_port_is_named() {
         .invoke("run_policy", json!({"policy": "swing", "seconds": 30}))
         .unwrap();
     assert_eq!(done["success"], false, "{done:#}");
-    let named = format!("sleep (process {}) has ", other.id());
+    let named = format!("sleep (process {}) ", other.id());
     assert!(done.to_string().contains(&named), "{done:#}");
     arm.is_at_rest("beside another program");
     drop(robot.close());
