@@ -15,7 +15,7 @@ for option; do
 done
 # wrong WHAT: a thing to correct; all of them are named.
 wrong() {
-    echo "wrong: $1" >&2
+    echo "not ready for a release: $1" >&2
     failed=1
 }
 # said_in FILE: the first version that a TOML file states.
@@ -63,7 +63,7 @@ elif [ -n "$tagged" ]; then
     echo "tagged already: $name"
 else
     section "$version" | git tag --annotate --cleanup=whitespace --file=- "$name"
-    echo "tagged $name, in this clone alone"
+    echo "tagged $name in this clone; not pushed"
 fi
 
 echo "what is left, by hand:"

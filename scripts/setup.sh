@@ -43,7 +43,7 @@ if [ -n "$missing" ] && ! install $missing; then
         echo "stopped: nothing can be linked without a C compiler" >&2
         exit 1 ;;
     esac
-    echo "skipped until then: what needs$missing" >&2
+    echo "skipped until they are installed: what needs$missing" >&2
 fi
 
 # Without these the toolbox gstreamer is left out. WITHOUT_GSTREAMER=1 skips the check.
@@ -67,7 +67,7 @@ if [ -z "${WITHOUT_GSTREAMER:-}" ]; then
     fi
     # shellcheck disable=SC2086 # words on purpose
     if [ -n "$gstreamer" ] && ! install $gstreamer; then
-        echo "skipped until then: the toolbox gstreamer, or its tests" >&2
+        echo "skipped until they are installed: the toolbox gstreamer, or its tests" >&2
     fi
     # Only `pipeline_graph` uses it, and reports its absence itself.
     command -v dot >/dev/null || echo "optional: graphviz, for pipeline_graph as SVG" >&2

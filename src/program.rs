@@ -35,6 +35,8 @@ Doors, each a program of its own with a --help of its own:
   ovos-tools voice                         the tools for a conversation with a speech service
   ovos-tools agent                         a language model that pursues a goal with the tools
   ovos-tools console                       a page in a browser: what runs, the stop, approvals
+  ovos-tools schedule                      calls at a time, every so often, or on an event
+  ovos-tools fabric                        toolboxes of other machines
   ovos-tools history                       the calls that were made, as the console keeps them
 
 Exit codes:
@@ -75,9 +77,9 @@ pub(crate) enum Command {
     /// The subcommands that ask a running service.
     #[command(flatten)]
     Ask(cli::Command),
-    /// Switch toolboxes on, such as the simulated robot and drone
+    /// Switch toolboxes and doors on, such as the simulated robot or the console
     Enable(enable::Arguments),
-    /// Switch toolboxes off
+    /// Switch toolboxes and doors off
     Disable(enable::Arguments),
     /// Show toolboxes, running calls and counters
     Status(cli::status::Arguments),

@@ -47,8 +47,9 @@ pub(super) fn cancel(engine: &Engine, request: &Request) -> CancelResponse {
             refused(call_id, "ended", why)
         }
         CallLookup::Unknown => {
-            let why =
-                format!("ValueError: no call '{call_id}' is known; ovos.tools.status lists those in flight");
+            let why = format!(
+                "ValueError: no call '{call_id}' is known; `ovos-tools status` lists the running calls"
+            );
             refused(call_id, "unknown", why)
         }
     }

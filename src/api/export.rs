@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::error::WireError;
 use super::keys::{flag, text, texts};
 use super::list::meta;
+use super::missing_tool::loaded;
 use super::request::Request;
 use super::state::Api;
 use crate::export::{ExportTool, Format, export};
@@ -32,7 +33,7 @@ impl Api {
         {
             return Err(WireError::new(
                 FailureKind::ValueError,
-                format!("toolbox '{id}' is not loaded"),
+                format!("toolbox '{id}' is not loaded; {}", loaded(snapshot)),
             ));
         }
         let found = wanted.as_ref().map(|names| {

@@ -68,7 +68,7 @@ impl Api {
             let (state, reason) = down(toolbox)?;
             let (id, reason) = (&toolbox.toolbox_id, shorten_text(reason, MAX_REASON));
             return Some(format!(
-                "toolbox '{id}' offers no tools now ({state}): {reason}; call it when ovos.tools.status says that it is ready"
+                "toolbox '{id}' offers no tools now ({state}): {reason}; call it when `ovos-tools status` says that it is ready"
             ));
         }
         status.failed.iter().find_map(|failed| {
@@ -76,9 +76,7 @@ impl Api {
             let is_it = is_asked(id) && snapshot.toolbox(id).is_none();
             let reason = shorten_text(&failed.reason, MAX_REASON);
             is_it.then(|| {
-                format!(
-                    "toolbox '{id}' is not loaded: {reason}; fix it and reload (ovos.tools.status shows it)"
-                )
+                format!("toolbox '{id}' is not loaded: {reason}; fix it and run `ovos-tools reload`")
             })
         })
     }
@@ -88,7 +86,7 @@ impl Api {
         if *self.all_loaded.borrow() {
             ""
         } else {
-            ": toolboxes are still starting; ask again when mycroft.ovos_tools.all_loaded is true"
+            ": toolboxes are still starting; try again in a few seconds"
         }
     }
 }
@@ -101,7 +99,7 @@ fn other_name(snapshot: &Snapshot, name: &str) -> String {
         return format!(": {why}; to call the tool of '{id}', use '{called}'");
     }
     if let Some(id) = snapshot.owner_without_tools(name) {
-        return format!(": toolbox '{id}' offers no tools now (ovos.tools.status shows the toolboxes)");
+        return format!(": toolbox '{id}' offers no tools now (`ovos-tools status` shows why)");
     }
     let similar = snapshot
         .similar_call_name(name)
@@ -120,7 +118,7 @@ fn down(toolbox: &ToolboxStatus) -> Option<(&str, &str)> {
     Some((state, text("reason")?))
 }
 
-fn loaded(snapshot: &Snapshot) -> String {
+pub(super) fn loaded(snapshot: &Snapshot) -> String {
     let ids: Vec<&str> = snapshot
         .toolboxes()
         .map(|entry| entry.toolbox_id.as_str())

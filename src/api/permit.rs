@@ -255,19 +255,18 @@ fn question<'a>(principal: &'a Principal, tool: &'a Tool, simulated: bool) -> Qu
 }
 
 fn refused(tool: &str, refusal: Hold) -> WireError {
-    let what = if refusal.whole_tool {
-        " three times in a row: every call of it"
-    } else {
-        ": the same call"
-    };
     let minutes = refusal.left.as_secs().div_ceil(60);
-    WireError::new(
-        FailureKind::PermissionError,
+    let text = if refusal.whole_tool {
         format!(
-            "'{tool}' was denied{what} stays denied for another {minutes} min \
-             (`ovos-tools approve` lists it and can lift this)"
-        ),
-    )
+            "'{tool}' was denied three times in a row: all calls of it stay denied for another {minutes} min; \
+             `ovos-tools approve` lists them, and lifts this"
+        )
+    } else {
+        format!(
+            "this call of '{tool}' was denied and stays denied for another {minutes} min; `ovos-tools approve` lists it, and lifts this"
+        )
+    };
+    WireError::new(FailureKind::PermissionError, text)
 }
 
 fn not_permitted(tool: &str, toolbox_id: &str, principal: &Principal, decision: &Decision) -> WireError {

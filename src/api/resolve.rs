@@ -222,7 +222,7 @@ impl Api {
             Err(_) => Err(WireError::new(
                 FailureKind::ToolboxUnavailable,
                 format!(
-                    "it is still reloading after {} s; try again later (ovos.tools.status shows its state)",
+                    "it is still reloading after {} s; try again later (`ovos-tools status` shows its state)",
                     patience.as_secs()
                 ),
             )),

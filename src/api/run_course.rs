@@ -201,7 +201,10 @@ impl Run<'_> {
         if same {
             return Ok(found);
         }
-        let text = format!("'{}' has become another tool since the run began", tool.name());
+        let text = format!(
+            "'{}' now means another tool than when the run began: start the run again",
+            tool.name()
+        );
         Err(WireError::new(FailureKind::ToolboxError, text))
     }
 
@@ -306,10 +309,10 @@ impl Run<'_> {
 
     fn end_by(&self, step: &Step, status: &RunStatus, result: &CallResult) -> End {
         let what = match status {
-            RunStatus::TimedOut => "was not done in time",
+            RunStatus::TimedOut => "timed out",
             RunStatus::Cancelled => "was cancelled",
             RunStatus::Stopped => "was stopped",
-            RunStatus::ConfirmationRequired => "has to be confirmed",
+            RunStatus::ConfirmationRequired => "needs a confirmation: call it by itself",
             _ => "failed",
         };
         let reason = format!("step '{}' {what}", step.id);

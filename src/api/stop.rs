@@ -63,7 +63,8 @@ fn mark_unrecorded(toolbox: &mut StoppedToolbox, why: &str) {
     let text = WireError::new(
         FailureKind::StateError,
         format!(
-            "it is in emergency stop, but the stop could not be saved, so a restart of the service would lift it: {why}"
+            "it is in emergency stop, but the stop could not be saved, so a restart of the service would lift it: {why}; free space in or \
+             fix service.state_dir, then stop again"
         ),
     );
     toolbox.error = Some(match toolbox.error.take() {
@@ -255,7 +256,10 @@ impl Api {
         let stays = resumed.iter().filter(|toolbox| toolbox.refused.is_some());
         let stays: Vec<&str> = stays.map(|toolbox| toolbox.toolbox_id.as_str()).collect();
         let error = (!stays.is_empty()).then(|| {
-            let text = format!("not resumed: the stop still holds {}", stays.join(", "));
+            let text = format!(
+                "not resumed: {} is still stopped; its line says why",
+                stays.join(", ")
+            );
             WireError::new(FailureKind::EmergencyStop, text).text
         });
         let mut lines = vec![resume_entry(EVERYTHING, error)];

@@ -28,10 +28,10 @@ Examples:
 
 Writes `\"enabled\": true` or `false` into the section of each toolbox in the user's mycroft.conf (or the file of --config), \
 `\"start\": true` or `false` into that of each door, and keeps the file as it was beside it, as mycroft.conf.before. A service that runs \
-on this machine is told to reload; it starts doors when it is started again.")]
+on this machine is told to reload; it starts doors at its next start.")]
 pub(crate) struct Arguments {
-    /// The toolboxes, by their ids, and doors by their names
-    #[arg(required = true, value_name = "TOOLBOX")]
+    /// Ids of toolboxes or names of doors
+    #[arg(required = true, value_name = "NAME")]
     toolboxes: Vec<String>,
 }
 
@@ -139,10 +139,12 @@ fn check_id(id: &str, config: &Config) -> Result<(), CliError> {
     if ids.contains(id) {
         return Ok(());
     }
-    let meant = suggestion(id, ids.iter().cloned());
+    let doors = Doors::NAMES.map(str::to_owned);
+    let meant = suggestion(id, ids.iter().chain(&doors).cloned());
     Err(CliError::Usage(format!(
-        "no toolbox `{id}` is installed{meant}; installed: {}",
-        Vec::from_iter(ids).join(", ")
+        "nothing here is called `{id}`{meant}; toolboxes: {}; doors: {}",
+        Vec::from_iter(ids).join(", "),
+        doors.join(", ")
     )))
 }
 

@@ -12,7 +12,7 @@ use cli::CliError;
 Examples:
   ovos-tools man ~/.local/share/man/man1")]
 pub(crate) struct Arguments {
-    /// The folder for the pages, which is made
+    /// The folder for the pages; created if missing
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     folder: PathBuf,
 }

@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     /// What the process may reach, as JSON: the entry's `confine`
     #[arg(long, value_name = "JSON")]
     confine: Option<String>,
-    /// Have the program bring its hardware to rest: it reads its configuration from stdin and gets no sockets
+    /// Ask the program to bring its hardware to rest: it reads its configuration from stdin and gets no sockets
     #[arg(long)]
     safe_stop: bool,
     /// Have the program answer on its standard output: it gets no sockets, and is killed with the service

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Task {
-    /// As --serve, but only inspect the file: the process may not change files or open connections
+    /// Like --serve, but only inspect the file: the process may not change files or open connections
     #[arg(long, value_name = "FILE")]
     greet: Option<PathBuf>,
     /// Host this file for a service whose data and control sockets are stdin and stdout
@@ -35,7 +35,7 @@ struct Task {
     /// Bring the hardware of this file's toolbox to rest, and exit; the toolbox's configuration is read from stdin
     #[arg(long, value_name = "FILE")]
     safe_stop: Option<PathBuf>,
-    /// Do the work NAME of this file's toolbox, which started this process; the socket to the toolbox is stdin
+    /// Run the role NAME of this file's toolbox (started by the toolbox); the socket to the toolbox is stdin
     #[arg(long, num_args = 2, value_names = ["NAME", "FILE"])]
     role: Option<Vec<OsString>>,
 }

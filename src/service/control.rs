@@ -150,7 +150,7 @@ impl Control {
                 Response::Facts { after } => match streams.try_acquire() {
                     Ok(_place) => return self.record.stream(after, &mut read, &mut write, SILENCE).await,
                     Err(_) => refused(format!(
-                        "the facts have {STREAMS} followers already, which is the limit"
+                        "{STREAMS} programs already follow the record of calls, which is the limit: end one of them"
                     )),
                 },
             };

@@ -80,7 +80,7 @@ impl FactRecord {
             };
             let thread = std::thread::Builder::new().name("facts".to_owned());
             if let Err(error) = thread.spawn(move || writer.run()) {
-                tracing::error!(%error, "facts are not recorded");
+                tracing::error!(%error, "the record of calls is not written");
                 writing.lock().trouble = Some(error.to_string());
             }
         }
@@ -99,7 +99,7 @@ impl FactRecord {
         let waited = writing.since.map(|since| since.elapsed());
         let stalled = waited.filter(|waited| *waited > PATIENCE).map(|waited| {
             let seconds = waited.as_secs();
-            format!("the disk has not responded for {seconds} s; calls go on, and facts are lost")
+            format!("the disk has not responded for {seconds} s; calls go on, and entries of their record are lost")
         });
         FactsStatus {
             path: self.path.as_ref().map(|path| path.display().to_string()),
@@ -199,7 +199,7 @@ impl Writer {
                 writing.lost += batch.lost;
                 writing.trouble = None;
                 if !was_good {
-                    tracing::warn!(lost = writing.lost, "facts are recorded again");
+                    tracing::warn!(lost = writing.lost, "the record of calls is written again");
                 }
             }
             Err(error) => {
@@ -211,7 +211,7 @@ impl Writer {
                 });
                 if was_good {
                     let path = self.path.display();
-                    tracing::warn!(%path, %error, "facts are not recorded; calls go on");
+                    tracing::warn!(%path, %error, "the record of calls is not written; calls go on");
                 }
             }
         }
@@ -252,7 +252,7 @@ impl Batch {
                     Ok(()) => self.lines.push(b'\n'),
                     Err(error) => {
                         self.lines.truncate(begin);
-                        tracing::error!(%error, number = fact.number, "a fact cannot be recorded");
+                        tracing::error!(%error, number = fact.number, "an entry of the record of calls cannot be written");
                     }
                 }
                 self.facts.to = fact.number;
@@ -261,7 +261,7 @@ impl Batch {
                 tracing::warn!(
                     from,
                     to,
-                    "facts are lost: the disk of their record does not keep up"
+                    "entries of the record of calls are lost: its disk does not keep up"
                 );
                 let lost = LostFacts { from, to };
                 self.lines.extend(line(&FactLine::Lost { lost }));

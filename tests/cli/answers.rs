@@ -100,7 +100,7 @@ robot (1 tool)
     );
     let (ran, _) = ask(&["list", "--toolbox", "drone"], "ovos.tools.list", &tools()).await;
     let error =
-        "no toolbox \"drone\" with tools; toolboxes with tools: math, robot; see also `ovos-tools status`";
+        "there is no toolbox `drone` with tools; there are: math, robot; see also `ovos-tools status`";
     verify(&["list", "--toolbox", "drone"], &ran, "", Some(error));
     for (arguments, meant) in [
         (&["list", "--toolbox", "robots"][..], Some("robot")),

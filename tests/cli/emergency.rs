@@ -49,7 +49,7 @@ When it is safe, run:
 async fn a_name_that_no_toolbox_has_is_told() {
     let bus = Bus::start(Box::new(stops)).await;
     let ran = run(&["stop", "maths", "--bus", &bus.url]).await;
-    let remark = "there is no toolbox \"maths\", so the stop went to all of them\n";
+    let remark = "there is no toolbox `maths`, so the stop went to all of them\n";
     assert_eq!((ran.code, ran.err.contains(remark)), (1, true), "{ran:?}");
 }
 

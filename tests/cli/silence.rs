@@ -24,7 +24,12 @@ async fn without_a_bus_the_error_tells_how_to_start_one() {
         // A stop that was not confirmed has an exit code of its own.
         let expected = if arguments[0] == "stop" { 4 } else { 3 };
         assert_eq!(ran.code, expected, "{arguments:?}: {ran:?}");
-        for part in ["error: ", &url, "start one with `ovos-tools bus`", "--bus"] {
+        for part in [
+            "error: ",
+            &url,
+            "run `ovos-tools serve --embedded-bus auto`",
+            "--bus",
+        ] {
             assert!(ran.err.contains(part), "{arguments:?}: {part} in {}", ran.err);
         }
         assert_eq!(ran.out, "", "{arguments:?}");

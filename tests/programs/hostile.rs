@@ -70,7 +70,7 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "usurper",
         "other_id",
         &["good"],
-        Refused("toolbox id `good` is taken by the program `good`, which comes first"),
+        Refused("toolbox id `good` already belongs to the program `good`, which comes first"),
     ),
     (
         "several",

@@ -214,7 +214,7 @@ fn media_do_what_they_are_told_or_the_call_fails() {
         assert_eq!(stage.good(tool, &args), expected, "{args}");
     }
     let error = stage.bad("play_media", &play("file:///none.ogg", "none"));
-    assert!(error.contains("it cannot play that"), "{error}");
+    assert!(error.contains("it reports that it cannot play it"), "{error}");
     stage.good("play_media", &play("https://radio.example/2", "stubborn"));
     let error = stage.bad("control_media", &action("pause"));
     assert!(

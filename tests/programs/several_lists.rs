@@ -44,11 +44,11 @@ fn an_id_that_it_may_not_have_costs_no_other() {
         ),
         (
             "rival",
-            "toolbox id `good` is taken by the program `good`, which comes first",
+            "toolbox id `good` already belongs to the program `good`, which comes first",
         ),
         (
             "rival",
-            "toolbox id `attic` is taken by the program `house`, which comes first",
+            "toolbox id `attic` already belongs to the program `house`, which comes first",
         ),
     ];
     assert_eq!(failed.len(), expected.len(), "{failed:?}");
@@ -67,7 +67,7 @@ fn an_id_that_it_may_not_have_costs_no_other() {
     assert!(
         report["failed"]
             .to_string()
-            .contains("`attic` is taken by the program `house`"),
+            .contains("`attic` already belongs to the program `house`"),
         "{report}"
     );
     for id in ["kitchen", "attic"] {

@@ -128,8 +128,8 @@ def a_console_that_dies_comes_back(page):
     running = page.get_by_role("heading", name=re.compile("assemble testbed running"))
     expect(running).to_be_visible()
     os.kill(int(CONSOLE_PID), signal.SIGKILL)
-    expect(page.get_by_text("The stream of events is gone")).to_be_visible()
-    expect(page.get_by_text("The stream of events is gone")).to_have_count(0)
+    expect(page.get_by_text("The live view is disconnected")).to_be_visible()
+    expect(page.get_by_text("The live view is disconnected")).to_have_count(0)
     # Still signed in, and what runs is there again.
     expect(running).to_be_visible()
     expect(page.get_by_text("Operator")).to_be_visible()
@@ -147,7 +147,7 @@ def resumes(page):
         expect(button).to_be_visible()
         button.hover()
         page.mouse.down()
-        expect(page.get_by_text(f"Emergency stop holds: {toolbox}", exact=True)).to_have_count(0)
+        expect(page.get_by_text(f"Stopped by emergency stop: {toolbox}", exact=True)).to_have_count(0)
         page.mouse.up()
 
 
@@ -170,11 +170,11 @@ def stops(page):
 def stops_without_the_stream(page):
     page.route("**/api/facts", lambda route: route.abort())
     page.reload()
-    expect(page.get_by_text("The stream of events is gone")).to_be_visible()
+    expect(page.get_by_text("The live view is disconnected")).to_be_visible()
     stop_button(page).click()
     expect(page.get_by_text("Everything is stopped.")).to_be_visible()
     page.unroute("**/api/facts")
-    expect(page.get_by_text("The stream of events is gone")).to_have_count(0)
+    expect(page.get_by_text("The live view is disconnected")).to_have_count(0)
     # Nothing but the stream failed.
     wrong = [error for error in errors if "ERR_FAILED" not in error]
     assert not wrong, wrong

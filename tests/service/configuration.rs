@@ -478,9 +478,13 @@ fn a_packaged_simulator_is_off_until_it_is_asked_for() {
     for (id, expected) in [
         (
             "robto",
-            "no toolbox `robto` is installed; did you mean `robot`?; installed: ",
+            "nothing here is called `robto`; did you mean `robot`?; toolboxes: ",
         ),
-        ("kitchen", "no toolbox `kitchen` is installed; installed: "),
+        ("kitchen", "nothing here is called `kitchen`; toolboxes: "),
+        (
+            "consle",
+            "nothing here is called `consle`; did you mean `console`?; toolboxes: ",
+        ),
     ] {
         let (code, output) = run(&["enable", id]);
         assert_eq!(code, Some(2), "{output}");

@@ -416,7 +416,7 @@ fn a_full_disk_delays_nothing_and_what_it_lost_is_told() {
     assert_consecutive(&recorded(&stage.scene));
     let log = stage.service.output();
     assert!(
-        log.contains("facts are not recorded") && log.contains("recorded again"),
+        log.contains("the record of calls is not written") && log.contains("written again"),
         "{log}"
     );
 }

@@ -93,7 +93,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         toolbox_ids.dedup();
         let nearest = suggestion(wanted, toolbox_ids.iter().map(String::as_str));
         return Err(CliError::Refused(format!(
-            "no toolbox {wanted:?} with tools{nearest}; toolboxes with tools: {}; see also `ovos-tools status`",
+            "there is no toolbox `{wanted}` with tools{nearest}; there are: {}; see also `ovos-tools status`",
             super::paint::joined(&toolbox_ids)
         )));
     }

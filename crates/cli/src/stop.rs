@@ -199,7 +199,7 @@ fn show(all: Vec<StoppedToolbox>, asked: &[String], context: &mut Context<'_, '_
         .iter()
         .filter(|id| all.iter().all(|it| it.toolbox_id != **id))
     {
-        let remark = format!("there is no toolbox {id:?}, so the stop went to all of them");
+        let remark = format!("there is no toolbox `{id}`, so the stop went to all of them");
         context.output.remark(&remark);
     }
     verdict(&all, "stopped")

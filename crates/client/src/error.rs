@@ -17,7 +17,8 @@ pub enum ClientError {
     NoBus(#[source] DialError),
     /// The bus did not accept the first connection in time.
     #[error(
-        "no bus at {}: no answer within {wait:?}; start one with `ovos-tools bus` or ovos-messagebus, or name another with --bus",
+        "no bus at {}: no answer within {wait:?}; start ovos-messagebus, or run `ovos-tools serve --embedded-bus auto`, or name another \
+         bus with --bus",
         shown(url)
     )]
     NoBusInTime {
@@ -55,7 +56,10 @@ pub enum ClientError {
         limit: usize,
     },
     /// The bus is connected, and no service on it answered.
-    #[error("no ovos-tools service on {} responded within {wait:?}", shown(url))]
+    #[error(
+        "no ovos-tools service answered on {} within {wait:?}: start one with `ovos-tools serve`",
+        shown(url)
+    )]
     NoService {
         /// The bus.
         url: Url,
@@ -152,7 +156,7 @@ impl Refusal {
 fn advice(error: &DialError) -> &'static str {
     match error {
         DialError::Unreachable { .. } | DialError::TimedOut(_) | DialError::NotABus { .. } => {
-            "; start one with `ovos-tools bus` or ovos-messagebus, or name another with --bus"
+            "; start ovos-messagebus, or run `ovos-tools serve --embedded-bus auto`, or name another bus with --bus"
         }
         DialError::Tls { .. } => "; if its certificate is self-signed, name it in websocket.ssl_cert",
         DialError::Address(_) | DialError::ExtraCa { .. } | DialError::NoTrust(_) => "",

@@ -384,7 +384,7 @@ fn retired(stack: &Stack) -> Vec<Notice> {
             origin: stack.origin(&path),
             instead: match path.last() {
                 Some(&service::LOG_CALLS) => {
-                    "calls are in `facts.jsonl` of the state folder, which `facts_mb` bounds"
+                    "the calls are in `facts.jsonl` in the state folder, and `facts_mb` limits its size"
                 }
                 _ => "every toolbox runs in a process of its own",
             },

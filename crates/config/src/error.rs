@@ -134,7 +134,7 @@ pub enum Notice {
     #[error("{0}; this mount is left out")]
     LeftOut(ConfigError),
     /// A key has no effect any more.
-    #[error("{origin}: {key}: this key has no effect: {instead}; remove it")]
+    #[error("{origin}: {key}: this key has no effect any more: {instead}; remove the key")]
     Retired {
         /// The file in which it was written.
         origin: Origin,

@@ -182,7 +182,7 @@ fn advice(tool: &ListedTool, refusal: &Refusal) -> Option<String> {
                 .to_owned()
         }
         FailureKind::BusyError => "Try again in a few seconds.".to_owned(),
-        FailureKind::PermissionError => "Do not call it again: tell the user.".to_owned(),
+        FailureKind::PermissionError => "Do not call it again: tell the user that it is not permitted, and why.".to_owned(),
         FailureKind::ToolboxUnavailable | FailureKind::ToolboxClosed => {
             "Try again in a few seconds; if that does not help, tell the user to look at `ovos-tools status`."
                 .to_owned()

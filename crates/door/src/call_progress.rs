@@ -44,7 +44,7 @@ impl CallProgress {
 impl Display for CallProgress {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         if self.waits {
-            return f.write_str("it waits for what it needs");
+            return f.write_str("it waits until the parts that it uses are free");
         }
         if let Some(step) = &self.step {
             write!(f, "step {step}, ")?;

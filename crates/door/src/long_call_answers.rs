@@ -70,9 +70,9 @@ impl<T> LongCall<T> {
             said => format!(", {said}"),
         };
         let end = match self.was_told_to_end() {
-            Some(why) => format!("It was told to end ({why}), and comes to rest."),
+            Some(why) => format!("It is being ended ({why}); anything it moves is coming to rest."),
             None => format!(
-                "Call wait_call with this call_id for its result, within {} s each time: otherwise it is ended, and what it moves \
+                "Call wait_call with this call_id for its result, within {} s each time: otherwise it is ended and anything it moves \
                  comes to rest. cancel_call ends it at once.",
                 tenths(self.lease())
             ),
@@ -88,7 +88,7 @@ impl<T> LongCall<T> {
     #[must_use]
     pub fn is_cancelled(&self) -> Answer {
         let text = format!(
-            "`{}` was told to end, and what it moves comes to rest.",
+            "`{}` is being ended; anything it moves is coming to rest.",
             self.tool()
         );
         Answer::success(&text, self.described())

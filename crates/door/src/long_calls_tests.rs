@@ -140,7 +140,7 @@ fn how_far_a_call_is_follows_its_progress() {
     for (message, expected) in [
         (
             progress(Queued, 0, None, None, None),
-            "it waits for what it needs",
+            "it waits until the parts that it uses are free",
         ),
         (progress(Wave, 1, None, None, None), "wave 1 of 3"),
         (

@@ -97,8 +97,8 @@ impl ScheduleTool {
                 }
             },
             Err(ClientError::NoAnswer { .. }) => refused(
-                "NoAnswer: nothing is scheduled, because the schedule door does not run: tell the user to set \"start\": true in \
-                 service.doors.schedule",
+                "NoAnswer: nothing is scheduled, because the schedule door does not run: tell the user to run `ovos-tools enable \
+                 schedule` and to restart the service",
             ),
             Err(error) => refused(&format!("NoAnswer: {error}")),
         }

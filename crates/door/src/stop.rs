@@ -82,7 +82,7 @@ async fn emergency_stop(door: &Door) -> Answer {
             ))
         });
         let text = format!(
-            "Everything is stopped and stays so until an operator lifts the stop; `ovos-tools status` shows the command{}.",
+            "Everything is stopped, and stays stopped until an operator lifts the stop; `ovos-tools status` shows the command{}.",
             held.unwrap_or_default()
         );
         return Answer::success(&text, structured);
@@ -124,7 +124,7 @@ async fn stop_moving(door: &Door) -> Answer {
     }
     let structured = json!({"stopped": before.len() - running.len(), "running": tools(running)});
     Answer::failure(
-        "Some calls have not ended: they may be bringing a machine to safety. Use emergency_stop if anything must stand \
+        "Some calls are still running: they may be bringing a machine to safety. Use emergency_stop if anything must stand \
          still now.",
         structured,
     )

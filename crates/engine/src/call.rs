@@ -121,8 +121,8 @@ impl Cause {
     /// since, the cause has a placeholder for its id.
     pub(crate) fn stopped(latch: &Latch) -> Self {
         let StopRecord { stop_id, reason } = latch.holder().unwrap_or_else(|| StopRecord {
-            stop_id: "of a moment ago".to_owned(),
-            reason: "lifted since".to_owned(),
+            stop_id: "that has been lifted since".to_owned(),
+            reason: "call again".to_owned(),
         });
         Self::EmergencyStop { stop_id, reason }
     }
@@ -156,7 +156,7 @@ enum Weight {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// The toolbox is in emergency stop.
-    #[error("toolbox `{toolbox_id}` is in emergency stop state since {}", stop.stop_id)]
+    #[error("toolbox `{toolbox_id}` is in emergency stop: an operator lifts it with `ovos-tools resume {toolbox_id} {}`", stop.stop_id)]
     Latched {
         /// The toolbox.
         toolbox_id: String,

@@ -50,7 +50,7 @@ pub struct ResumeResult {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ResumeError {
     /// The engine knows no toolbox of this id.
-    #[error("unknown toolbox `{0}`; `ovos.tools.status` lists them")]
+    #[error("there is no toolbox `{0}`; `ovos-tools status` lists them")]
     UnknownToolbox(String),
     /// The toolbox is not latched, or another stop holds it.
     #[error("toolbox `{toolbox_id}`: {source}")]
@@ -61,10 +61,10 @@ pub enum ResumeError {
         source: LiftError,
     },
     /// The toolbox has no live generation that could agree.
-    #[error("toolbox `{0}` is not running; reload it first")]
+    #[error("toolbox `{0}` is not running; run `ovos-tools reload`, then resume it")]
     NotRunning(String),
     /// The toolbox was removed.
-    #[error("toolbox `{0}` is not installed; resume `all` with this stop_id to forget its latch")]
+    #[error("toolbox `{0}` is not installed any more; resume `all` with this stop_id to remove its stop")]
     NotInstalled(String),
     /// One stop holds every toolbox, so a single one cannot be resumed.
     #[error(
@@ -77,7 +77,7 @@ pub enum ResumeError {
         stop_id: String,
     },
     /// This stop holds no toolbox.
-    #[error("there is no stop `{0}` in force; `ovos.tools.status` lists the stops that are")]
+    #[error("there is no stop `{0}` in force; `ovos-tools status` lists the stops that are")]
     HoldsNothing(String),
     /// The toolbox refused to resume, or did not answer in time.
     #[error("toolbox `{toolbox_id}` refuses to resume: {reason}")]

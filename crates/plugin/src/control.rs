@@ -75,8 +75,9 @@ impl HaltJob {
         // The first callers have given up: each of them waits only briefly.
         let over = self.replies.len().saturating_sub(MAX_HALTS);
         for reply in self.replies.drain(..over) {
-            let text =
-                format!("more than {MAX_HALTS} halts wait for the toolbox; it is halted when it can be");
+            let text = format!(
+                "more than {MAX_HALTS} halts are waiting for the toolbox; it is halted as soon as it returns"
+            );
             reply(Err(Failure::new(FailureKind::BusyError, text).into()));
         }
     }
@@ -273,7 +274,7 @@ impl Control {
             state.wake();
         });
         if let Err(error) = spawned {
-            tracing::error!(%error, "no thread for a halt beside a busy toolbox; it waits for the call under way");
+            tracing::error!(%error, "cannot start a thread for a halt: the halt waits until the toolbox returns from its current call");
             let job = slot.lock().take();
             let mut state = self.state.lock();
             state.helpers -= 1;
@@ -365,7 +366,7 @@ fn closed() -> Refusal {
 fn overtaken() -> Failure {
     Failure::new(
         FailureKind::EmergencyStop,
-        "a newer stop came before the resume was done; resume that one",
+        "a newer stop came before this resume finished: resume the newer stop",
     )
 }
 

@@ -18,7 +18,8 @@ use crate::settings::{BudgetOverrides, Settings};
     version,
     after_help = "The model is any OpenAI-compatible endpoint: --url and --model, or service.doors.agent in mycroft.conf. It needs a \
                   bus and a service: `ovos-tools serve --embedded-bus auto` starts both. docs/agent.md has examples.\n\nExit codes: \
-                  0 done, 1 given up, 2 wrong options or configuration, 3 no bus or service, 5 the record or the machine, 6 a replay differs from its record, 10 to 18 a \
+                  0 done, 1 given up, 2 wrong options or configuration, 3 no bus or service, 5 the record or the machine, 6 a replay \
+                  differs from its record, 10 to 18 a \
                   budget is spent (steps, calls, time, tokens, failures, repeats, rotation, distance, battery), 20 emergency stop, 21 \
                   the user said stop, 22 a person ended it, 23 a person has taken over, 30 to 33 the model (unreachable, timeout, \
                   refused, unreadable)."
@@ -39,7 +40,7 @@ pub(crate) struct Arguments {
     /// Longest time that the model may take for an answer, in seconds; a large model on a small machine may take minutes
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3600))]
     model_timeout: Option<u32>,
-    /// Run nothing but tools that only read; every other call is planned, and the model gets its plan. Stops are real
+    /// Run only tools that read; all other calls are only planned, and the model gets the plan. Stops are still real
     #[arg(long)]
     dry_run: bool,
     /// Write the record of the run to a new file, as lines of JSON

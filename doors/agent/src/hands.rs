@@ -150,7 +150,7 @@ impl Hands<'_> {
             yes = person.confirms(Duration::from_millis(confirm.expires_ms), ask) => yes,
         };
         match yes {
-            None => return Err(self.waits(tool, &confirm, "there was no answer here")),
+            None => return Err(self.waits(tool, &confirm, "nobody answered here")),
             Some(true) => options.confirm = Some(confirm.token),
             Some(false) => options.decline = Some(confirm.token),
         }
@@ -324,7 +324,8 @@ impl Hands<'_> {
         // Only what moves a machine can say so in a sentence; others may quote the word.
         let moves = !matches!(tool.effect, Effect::Read | Effect::Write);
         if data["code"] == TAKEOVER || (moves && message.contains(TAKEOVER)) {
-            self.interrupt.take_over(&tool.toolbox_id, "the vehicle says so");
+            self.interrupt
+                .take_over(&tool.toolbox_id, "the vehicle reports it");
         }
         if kind == Some(FailureKind::EmergencyStop) {
             self.interrupt.raise(End::Latched(message.to_owned()));

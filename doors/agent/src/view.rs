@@ -211,7 +211,7 @@ impl View {
             News::Ask { text } => {
                 let text = plain(text);
                 self.line(&format!(
-                    "  {} {text}\n  y approves it (after a moment to read it), n denies it",
+                    "  {} {text}\n  y approves it (from 0.75 s on, so that you can read it), n denies it",
                     self.tone(Tone::Warning, "confirm?")
                 ));
             }

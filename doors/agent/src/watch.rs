@@ -156,7 +156,7 @@ fn meaning<'a>(news: &'a News, ours: &[Option<&str>]) -> Option<Meaning<'a>> {
         News::UserStop { session_id } if session_id.is_none() || ours.contains(&session_id.as_deref()) => {
             End::UserStop
         }
-        News::EmergencyStop => End::Latched("it was asked for on the bus".to_owned()),
+        News::EmergencyStop => End::Latched("requested on the bus".to_owned()),
         News::Event(event) if event.kind == TAKEOVER => {
             return Some(Meaning::Taken {
                 toolbox_id: &event.toolbox_id,

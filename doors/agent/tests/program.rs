@@ -26,7 +26,7 @@ fn its_help_is_that_of_a_subcommand_and_names_every_end() {
         "--goal <TEXT>",
         "--dry-run",
         "--replay <FILE>",
-        "Stops are real",
+        "Stops are still real",
     ] {
         assert!(out.contains(part), "no {part:?} in {out}");
     }
@@ -59,7 +59,7 @@ fn what_is_wrong_goes_to_stderr_and_into_the_exit_code() {
         (
             &["--goal", "x", "--bus", &nowhere],
             3,
-            "start one with `ovos-tools bus`",
+            "run `ovos-tools serve --embedded-bus auto`",
         ),
     ] {
         let (found, out, err) = run(home.path(), arguments);

@@ -28,10 +28,12 @@ pub(crate) struct Here {
 }
 
 /// Why a request is not answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Foreign {
-    #[error("this Host is not a name of this machine: to allow it, list it in service.doors.console.hosts")]
-    Host,
+    #[error(
+        "the host name {0:?} is not one of this machine: to allow it, list it in service.doors.console.hosts"
+    )]
+    Host(String),
     #[error("only the page of this console may send this request")]
     Page,
 }
@@ -59,8 +61,9 @@ pub(crate) fn admit(
     here: Here,
 ) -> Result<(), Foreign> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text(HOST).ok_or(Foreign::Host)?;
-    let asked: Authority = host.parse().map_err(|_| Foreign::Host)?;
+    let host = text(HOST).unwrap_or_default();
+    let foreign = || Foreign::Host(host.to_owned());
+    let asked: Authority = host.parse().map_err(|_| foreign())?;
     let is = |allowed: &str| {
         named(allowed).is_some_and(|allowed| {
             asked.host().eq_ignore_ascii_case(allowed.host())
@@ -71,7 +74,7 @@ pub(crate) fn admit(
     };
     let own = name_of(&asked).parse() == Ok(here.ip);
     if !own && !LOOPBACK.iter().any(|name| is(name)) && !hosts.iter().any(|name| is(name)) {
-        return Err(Foreign::Host);
+        return Err(foreign());
     }
     if !path.starts_with("/api/") && method == Method::GET {
         // The page itself: a link may lead to it.
@@ -114,9 +117,14 @@ mod tests {
         for (method, path, headers, expected) in [
             ("GET", "/", &[HERE][..], Ok(())),
             ("GET", "/", &[HERE, ("sec-fetch-site", "cross-site")], Ok(())),
-            ("GET", "/", &[], Err(Foreign::Host)),
-            ("GET", "/", &[("host", "evil.test")], Err(Foreign::Host)),
-            ("GET", "/", &[("host", "127.0.0.1.evil.test")], Err(Foreign::Host)),
+            ("GET", "/", &[], foreign("")),
+            ("GET", "/", &[("host", "evil.test")], foreign("evil.test")),
+            (
+                "GET",
+                "/",
+                &[("host", "127.0.0.1.evil.test")],
+                foreign("127.0.0.1.evil.test"),
+            ),
             ("GET", "/", &[("host", "robot.test")], Ok(())),
             ("GET", "/", &[("host", "LOCALHOST:1")], Ok(())),
             ("GET", "/", &[("host", "[::1]:8770")], Ok(())),
@@ -190,7 +198,7 @@ mod tests {
                 "POST",
                 "/api/stop",
                 &[("host", "evil.test"), ("origin", "http://evil.test"), MARK],
-                Err(Foreign::Host),
+                foreign("evil.test"),
             ),
         ] {
             let mut map = HeaderMap::new();
@@ -206,6 +214,10 @@ mod tests {
             );
             assert_eq!(found, expected, "{method} {path} {headers:?}");
         }
+    }
+
+    fn foreign(host: &str) -> Result<(), Foreign> {
+        Err(Foreign::Host(host.to_owned()))
     }
 
     fn here(ip: &str, tls: bool) -> Here {
@@ -236,21 +248,21 @@ mod tests {
                 true,
                 "192.0.2.8:8770",
                 "https://192.0.2.8:8770",
-                Err(Foreign::Host),
+                foreign("192.0.2.8:8770"),
             ),
             (
                 "192.0.2.7",
                 true,
                 "192.0.2.7.evil.test",
                 "https://192.0.2.7.evil.test",
-                Err(Foreign::Host),
+                foreign("192.0.2.7.evil.test"),
             ),
             (
                 "192.0.2.7",
                 true,
                 "evil.test",
                 "https://evil.test",
-                Err(Foreign::Host),
+                foreign("evil.test"),
             ),
             (
                 "192.0.2.7",
@@ -271,7 +283,7 @@ mod tests {
                 true,
                 "[2001:db8::8]:1",
                 "https://[2001:db8::8]:1",
-                Err(Foreign::Host),
+                foreign("[2001:db8::8]:1"),
             ),
             ("127.0.0.1", false, "127.0.0.1:1", "http://127.0.0.1:1", Ok(())),
             // A proxy on this machine.

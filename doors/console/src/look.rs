@@ -75,7 +75,7 @@ pub(crate) enum LookError {
     Database(#[from] rusqlite::Error),
     #[error("no call with the id {0} is in the history: `ovos-tools history` lists them")]
     Unknown(String),
-    #[error("{id} is the beginning of several ids: {several}")]
+    #[error("several calls begin with {id}: {several}; type more of the id")]
     Ambiguous { id: String, several: String },
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -90,8 +90,8 @@ pub(crate) fn run(arguments: &Arguments, file: &Path, record: &Path) -> Result<(
         // Without stderr there is no note.
         _ = writeln!(
             io::stderr(),
-            "note: what happened after {} is not in the history yet, because no console runs: `ovos-tools console`, or `ovos-tools \
-             enable console`, which has the service start it",
+            "note: the history ends at {}, because no console is running; start one with `ovos-tools console`, or have the service start \
+             it (`ovos-tools enable console`)",
             time(end)
         );
     }

@@ -66,10 +66,10 @@ enum Command {
     History(look::Arguments),
     /// Print the address of the page, with the token to sign in
     Address {
-        /// With the token of a viewer, who may look, read and stop
+        /// Print the viewer's token instead, which may only look, call tools that read, and stop
         #[arg(long)]
         viewer: bool,
-        /// Also as a code that the camera of a phone reads
+        /// Also draw a QR code for a phone
         #[arg(long)]
         qr: bool,
     },
@@ -86,7 +86,7 @@ enum ConsoleError {
     Web(#[from] WebError),
     #[error("{}", reach::NO_WAY)]
     NoWay,
-    #[error("the address does not fit into a code: {0}; shorten the names in service.doors.console.hosts")]
+    #[error("the address is too long for a QR code: {0}; shorten the names in service.doors.console.hosts")]
     Code(#[from] QrError),
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn text(status: Option<&StatusResponse>) -> String {
     metric(
         "facts_lost",
         "counter",
-        "Facts that could not be recorded.",
+        "Entries of the record of calls that could not be written.",
         &plain(status.facts.lost),
     );
     metric(

@@ -38,7 +38,7 @@ pub(crate) enum TlsError {
         key: &'static str,
     },
     #[error(
-        "{there} exists and {missing} does not: put the other file there, or move this one away, and the console makes both"
+        "{there} exists but {missing} does not: add {missing}, or move {there} away to have the console make both"
     )]
     Half { there: PathBuf, missing: PathBuf },
     #[error("every user of this machine can read the key {path}: run `chmod 600 {path}`")]

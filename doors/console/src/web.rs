@@ -64,8 +64,8 @@ const RULES: [(HeaderName, &str); 4] = [
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WebError {
     #[error(
-        "service.doors.console.address: beyond this machine the page needs TLS, and has none: {0}; or listen at 127.0.0.1, and let a \
-         proxy with TLS forward to it, whose name is in service.doors.console.hosts"
+        "service.doors.console.address: to be reached from other machines the page needs TLS: {0}. Or set the address to 127.0.0.1, put a \
+         proxy with TLS in front, and list its name in service.doors.console.hosts"
     )]
     Tls(#[from] TlsError),
     #[error(

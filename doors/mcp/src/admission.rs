@@ -166,8 +166,8 @@ impl Admission {
             (None, Some(protection)) => {
                 format!("expected the header Authorization: Bearer TOKEN; sign in at {}", protection.config.issuer)
             }
-            (None, None) => "expected the header Authorization: Bearer TOKEN; the token is in the file that ovos-tools-mcp \
-                             names at its start"
+            (None, None) => "expected the header Authorization: Bearer TOKEN; the token is in the file service.doors.mcp.token_file (by \
+                default mcp-token in the state folder, ~/.local/state/ovos-tools)"
                 .to_owned(),
         };
         let mut answer = answer(StatusCode::UNAUTHORIZED, text);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use door::{PendingStop, Token, TokenError};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
@@ -256,9 +256,13 @@ impl Gate {
             return plain_response(StatusCode::NOT_FOUND, "the endpoint is /mcp");
         }
         if !self.allowed.host(&request) {
+            let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+            let host = host.or_else(|| request.uri().host()).unwrap_or_default();
             return plain_response(
                 StatusCode::FORBIDDEN,
-                "rejected: this Host is not a name of this machine; to allow it, list it in service.doors.mcp.http_hosts",
+                format!(
+                    "the host name {host:?} is not one of this machine: to allow it, list it in service.doors.mcp.http_hosts"
+                ),
             );
         }
         let source = self.allowed.source(request.headers());
@@ -374,7 +378,7 @@ impl Gate {
         if opens && !self.sessions.make_room().await {
             return plain_response(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "too many sessions are in use; end one",
+                "too many sessions are in use: end one with DELETE, or try again later",
             );
         }
         let connection = Connection {
@@ -440,7 +444,7 @@ impl Gate {
             Arrival::Call { message, .. } | Arrival::Other(message) => Ok(refused(
                 &message["id"],
                 INVALID_REQUEST,
-                "send each message by itself",
+                "batches are not supported: send each message in a request of its own",
             )),
             Arrival::IllFormed { id, why } => Ok(refused(&id, INVALID_PARAMS, &why)),
             Arrival::Unreadable => Ok(refused(&Value::Null, INVALID_REQUEST, "Invalid request")),
@@ -562,8 +566,8 @@ fn json(status: StatusCode, value: &Value) -> Response<Answer> {
     response
 }
 
-fn plain_response(status: StatusCode, text: &'static str) -> Response<Answer> {
-    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed_unsync());
+fn plain_response(status: StatusCode, text: impl Into<Bytes>) -> Response<Answer> {
+    let mut response = Response::new(Full::new(text.into()).boxed_unsync());
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);

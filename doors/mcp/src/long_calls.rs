@@ -134,7 +134,7 @@ async fn leaves(door: &Door, request: &CallRequest) -> Farewell {
 fn with_reason(call: &LongCall<Outcome>, outcome: Outcome) -> Outcome {
     match (outcome, call.was_told_to_end()) {
         (Ok(CallToolResponse::Complete(mut result)), Some(why)) => {
-            answer::remark(&mut result, format!("It was told to end: {why}."));
+            answer::remark(&mut result, format!("It is being ended: {why}."));
             Ok(result.into())
         }
         (outcome, _) => outcome,

@@ -60,7 +60,7 @@ pub(crate) enum Rejection {
     Signature,
     #[error("it is from another issuer")]
     Issuer,
-    #[error("it was made for another audience")]
+    #[error("its audience (aud) is not service.doors.mcp.sign_in.public_url")]
     Audience,
     #[error("it has expired")]
     Expired,

@@ -125,7 +125,7 @@ pub(crate) async fn check(door: &Arc<Door>, client: &Client, work: &Work) -> Res
         .any(|(effect, subsystems)| *effect == Effect::Motion && subsystems.iter().any(flies))
     {
         return Err(format!(
-            "{}: flight is never scheduled",
+            "{}: flights cannot be scheduled: call the tool directly",
             FailureKind::PermissionError
         ));
     }
@@ -157,7 +157,8 @@ async fn plans(client: &Client, work: &Work, moves: bool) -> Result<Vec<(Effect,
                     (None, Some(error)) => return Err(error),
                     (None, None) if moves => {
                         return Err(format!(
-                            "{}: step '{}' takes values from results, so that it cannot be said now what the run would move",
+                            "{}: step '{}' takes values from results, so the run cannot be checked for motion in advance: schedule it \
+                             without `$from`",
                             FailureKind::ValueError,
                             step.id
                         ));

@@ -293,7 +293,7 @@ impl Scheduler {
             }
             _ => {
                 if asker.all().any(|one| one.kind != Caller::Bus) {
-                    let why = "what a stop suspended is resumed by a person: on the bus, with ovos.tools.schedule.resume";
+                    let why = "only a person can resume what a stop suspended: send ovos.tools.schedule.resume on the bus";
                     return Err(format!("{}: {why}", FailureKind::PermissionError));
                 }
                 let all = data.get("schedule_id").and_then(Value::as_str) == Some("all");

@@ -91,7 +91,7 @@ pub(crate) enum TableFull {
     OfOne(String),
     #[error("there are {MOST} schedules already: cancel some of them")]
     All,
-    #[error("it is never due")]
+    #[error("this time never comes: check the cron pattern")]
     Never,
 }
 
@@ -238,9 +238,11 @@ impl Table {
             if let Some(why) = &idle {
                 due_work.push(missed(format!("it is suspended: {why}")));
             } else if now - due_ms > LATE {
-                due_work.push(missed("the service was not there at that time".to_owned()));
+                due_work.push(missed(
+                    "the schedule door was not running at that time".to_owned(),
+                ));
             } else if schedule.firing_ms.is_some() {
-                due_work.push(missed("its call before has not ended".to_owned()));
+                due_work.push(missed("its previous call is still running".to_owned()));
             } else {
                 due_work.push(fire(schedule, due_ms));
             }
@@ -286,7 +288,8 @@ impl Table {
         let mut due_work = Vec::new();
         for schedule in self.schedules.values_mut() {
             if let Some(due_ms) = schedule.firing_ms.take() {
-                let why = "the service ended while it ran: it may or may not have been carried out";
+                let why = "the schedule door ended during the call: the call may or may not have been carried out; check before you make \
+                    it again";
                 schedule.outcome = Some(why.to_owned());
                 due_work.push(DueWork::Missed {
                     schedule_id: schedule.schedule_id.clone(),

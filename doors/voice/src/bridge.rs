@@ -69,9 +69,9 @@ pub(crate) enum JoinError {
     Asked,
     #[error("the voice door is shutting down: ask again when it runs")]
     Closes,
-    #[error("{MAX_CHATS} conversations are served already")]
+    #[error("this door already serves {MAX_CHATS} conversations: end one first")]
     Full,
-    #[error("the environment variable {0} does not hold a key")]
+    #[error("set the environment variable {0} to the API key where the door is started")]
     Key(String),
     #[error("{0}")]
     Chat(#[from] ChatError),

@@ -16,7 +16,7 @@ pub(crate) struct Claim {
 /// Why a conversation cannot be claimed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClaimError {
-    #[error("another ovos-tools-voice on this machine already serves this conversation")]
+    #[error("another ovos-tools-voice on this machine already serves this conversation: end it first")]
     Taken,
     #[error("cannot take the lock {path}: {cause}")]
     Machine { path: PathBuf, cause: io::Error },

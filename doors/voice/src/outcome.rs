@@ -39,7 +39,7 @@ impl Outcome {
     /// Converts the service's answer to a call.
     pub(crate) fn of(tool: &ListedTool, answer: &Received<InvokeResponse>) -> Self {
         if let Some(confirm) = door::confirmation_of(answer) {
-            return Self::refused(&door::approval_required(tool, &confirm, "no voice can"));
+            return Self::refused(&door::approval_required(tool, &confirm, "a voice cannot give it"));
         }
         match answer.accepted() {
             Ok(()) => {

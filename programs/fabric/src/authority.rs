@@ -43,8 +43,8 @@ pub(crate) fn init(folder: &Folder, name: &str, valid: Duration) -> Result<Strin
     check_name(name)?;
     if folder.authority_key().exists() || folder.certificate().exists() {
         return Err(format!(
-            "{} already is that of a member of a fabric; remove the folder if you mean to make a new fabric, and everything that \
-             trusts this one",
+            "{} already belongs to a fabric. To make a new fabric, remove this folder first; every machine that trusts the old fabric \
+             then has to join again",
             folder.path().display()
         ));
     }
@@ -57,7 +57,7 @@ pub(crate) fn init(folder: &Folder, name: &str, valid: Duration) -> Result<Strin
     folder.install(&files)?;
     Ok(format!(
         "fabric made: this machine is `{name}`, its files are in {}\n\
-         Keep {} safe: whoever has it can be any machine.\n\
+         Keep {} safe: whoever has it can pose as any machine.\n\
          Next: ovos-tools fabric invite LAPTOP --role operator\n      ovos-tools fabric host\n",
         folder.path().display(),
         folder.authority_key().display(),
@@ -87,8 +87,8 @@ pub(crate) fn invite(
     let peers = folder.peers().load()?;
     if peers.revoked.iter().any(|revoked| revoked == name) {
         return Err(format!(
-            "`{name}` was revoked here: choose another name, because with this one the certificate that was revoked would be accepted \
-             again (`ovos-tools fabric allow {name}` does that, if nobody else has it)"
+            "`{name}` was revoked here. Choose another name: the revoked certificate would count again under this one. If nobody else has \
+             that certificate, `ovos-tools fabric allow {name}` takes the revocation back"
         ));
     }
     let key = KeyPair::from_pem(&key)
@@ -321,7 +321,7 @@ mod tests {
         revoke(&robot, "laptop").unwrap();
         assert_eq!(robot.peers().now().role("laptop"), None);
         let refused = invite(&robot, "laptop", Role::Operator, VALID, &file).unwrap_err();
-        assert!(refused.contains("choose another name"), "{refused}");
+        assert!(refused.contains("Choose another name"), "{refused}");
         assert_eq!(robot.peers().load().unwrap().role("laptop"), None);
         allow(&robot, "laptop", Role::Viewer).unwrap();
         assert_eq!(robot.peers().load().unwrap().role("laptop"), Some(Role::Viewer));

@@ -40,7 +40,7 @@ pub(crate) struct Identity {
 pub(crate) enum FolderError {
     /// There is nothing in it.
     #[error(
-        "this machine has no place in a fabric yet: {} has no {IDENTITY}; run `ovos-tools fabric init NAME` on the robot, or \
+        "this machine has not joined a fabric yet: {} has no {IDENTITY}; run `ovos-tools fabric init NAME` on the robot, or \
          `ovos-tools fabric join FILE` with the file that its `ovos-tools fabric invite` made", .0.display()
     )]
     Empty(PathBuf),

@@ -342,7 +342,7 @@ impl Entrance {
                 tracing::error!(
                     why,
                     reached,
-                    "this host has no place in its fabric to open connections with"
+                    "cannot open connections with the certificate of this host; see `why`"
                 );
             }
             is_in_order = why.is_none();

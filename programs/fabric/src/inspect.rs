@@ -170,8 +170,8 @@ fn look_at_host(found: &mut Findings, folder: &Folder, identity: &Identity, host
     let took = asked.elapsed();
     match answer {
         None => found.bad(&format!(
-            "`{host}` answers nothing: it does not know `{name}`, or has revoked it; on {host} run\n       ovos-tools fabric allow \
-             {name} --role operator",
+            "`{host}` does not answer: it does not know `{name}`, or has revoked it. To let it in, run on {host}\n       ovos-tools \
+             fabric allow {name} --role ROLE\n       where ROLE is viewer, commander or operator",
             name = identity.name
         )),
         Some(Answer::Ok(hello)) => look_at_hello(found, identity, host, &hello, took),

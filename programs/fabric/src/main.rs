@@ -63,7 +63,7 @@ enum Command {
         #[arg(long, default_value = "730", value_parser = authority::days)]
         days: Duration,
     },
-    /// Make the file with which another machine joins, where `init` ran
+    /// Make the file with which another machine joins (on the machine where `init` ran)
     Invite {
         /// The name of that machine
         name: String,
@@ -90,16 +90,16 @@ enum Command {
         #[arg(long, value_enum, default_value = "commander")]
         role: Role,
     },
-    /// Accept the certificate of a machine no longer
+    /// Revoke a machine: its certificate is not accepted any more
     Revoke {
         /// Its name
         name: String,
     },
     /// Run the toolboxes of this machine for others, without a bus
     Host(host::Arguments),
-    /// Be one toolbox of another machine; the service starts this
+    /// Serve a toolbox of another machine here; started by the service
     Mount(mount::Arguments),
-    /// Lift a stop that holds all of a host, for everybody who uses it
+    /// Lift the stop of a whole host, for everybody who uses it
     ResumeAll {
         /// The host's name
         host: String,

@@ -15,11 +15,11 @@ use crate::private_file::write_private;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
-    /// Look, call what only reads, and stop
+    /// May read and stop
     Viewer,
-    /// Also command, one machine at a time
+    /// May also call tools that change or move something; one commander at a time
     Commander,
-    /// Also lift an emergency stop
+    /// May also lift an emergency stop
     Operator,
 }
 

@@ -38,8 +38,10 @@ pub(crate) fn resume_all(
         )),
         Some(refused) => Err(failure_of(refused).message),
         None => Err(format!(
-            "`{}` did not answer, or does not let `{}` lift a stop: that needs the role operator there",
-            line.host, line.identity.name
+            "host `{host}` did not answer. If it is reachable (`ovos-tools fabric doctor`), `{name}` lacks the role operator there: run \
+             `ovos-tools fabric allow {name} --role operator` on that host",
+            host = line.host,
+            name = line.identity.name
         )),
     }
 }

@@ -37,12 +37,12 @@ ovos-tools starts this program for each server in `service.mounts` of its config
 (docs/mounts.md). By hand, as the user of the service, `ovos-tools mounts` runs
 
   ovos-tools-mounts sign-in NAME           signs in at a server that asks for it, in a browser
-      --client-id ID                       as this client, where the issuer registers none by itself; an ID that is a URL
+      --client-id ID                       the id of a client that you registered at the issuer; an ID that is a URL
                                            is the address of the client's metadata
-      --client-secret-env VARIABLE         with its secret, which is in this variable of the environment
-      --issuer URL                         at this issuer alone; needed with a secret, which goes to no other one
-      --device                             elsewhere, with a code, where the issuer gives codes; also without it where
-                                           this machine has no browser
+      --client-secret-env VARIABLE         the variable of the environment that has its secret
+      --issuer URL                         sign in at this issuer only; needed with a secret, which goes to no other one
+      --device                             with a code that you type on another machine, if the issuer supports it;
+                                           this is the default on a machine without a browser
       --config FILE                        with this configuration
 
 The service runs

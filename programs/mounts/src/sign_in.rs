@@ -83,7 +83,9 @@ fn options(words: &[&str]) -> Result<Options, String> {
         }
     }
     if options.client_secret_env.is_some() && options.client_id.is_none() {
-        return Err("--client-secret-env: expected --client-id ID, too: whose secret it is".to_owned());
+        return Err(
+            "--client-secret-env also needs --client-id ID, the client whose secret it is".to_owned(),
+        );
     }
     Ok(options)
 }
@@ -96,7 +98,10 @@ async fn sign_in(name: &str, options: &Options) -> Result<(), String> {
     let config = Config::load(&ProcessEnvironment, &overrides, None).map_err(|error| error.to_string())?;
     let mount = mount_of(&config, name)?;
     let secrets = Arc::new(Secrets::of(&mount, None));
-    let credentials = Credentials::of(&mount, &secrets).ok_or("no place for its tokens")?;
+    let credentials = Credentials::of(&mount, &secrets).ok_or(
+        "this mount has no file for its tokens; set service.state_dir to a folder \
+        that can be written",
+    )?;
     let secret = match &options.client_secret_env {
         Some(variable) => Some(std::env::var(variable).map_err(|_| {
             format!("--client-secret-env: there is no variable `{variable}` in the environment")
@@ -151,7 +156,7 @@ async fn sign_in(name: &str, options: &Options) -> Result<(), String> {
                 };
                 let Some(again) = again.filter(|_| is_elsewhere) else {
                     return Err(format!(
-                        "the issuer of {name} gave a token, and {name} does not accept it: {reason}"
+                        "{name} refuses the token of its own issuer: {reason}; ask the owner of the server"
                     ));
                 };
                 say(&format!(
@@ -238,8 +243,8 @@ impl SigningIn<'_> {
                 self.name
             )),
             None if self.secret.is_some() => Err(format!(
-                "{}: --client-secret-env needs --issuer, so that the secret is sent to no other issuer; if it is for the one that the \
-                 server names, add --issuer {issuer}",
+                "{}: --client-secret-env also needs --issuer, so that no other issuer gets the secret; the server names {issuer}: if that \
+                 is yours, add --issuer {issuer}",
                 self.name
             )),
             None => Ok(()),
@@ -264,9 +269,12 @@ impl SigningIn<'_> {
                 hosts.push(host);
             }
         }
-        let issuer = self.hidden(&metadata.issuer.as_deref().unwrap_or("that has no name"));
+        let issuer = match metadata.issuer.as_deref() {
+            Some(issuer) => format!("the issuer {}", self.hidden(&issuer)),
+            None => "an issuer without a name".to_owned(),
+        };
         say(&format!(
-            "Signing in at the issuer {issuer}; tokens come from {}.\n",
+            "Signing in at {issuer}; tokens come from {}.\n",
             hosts.join(" and ")
         ));
         Ok(())

@@ -175,7 +175,7 @@ pub(crate) fn is_about(ours: &Message, message: &Message) -> bool {
 }
 
 fn no_bus() -> Failure {
-    let text = "the bus is away, so nothing was sent; try again when it is back";
+    let text = "the messagebus is disconnected, so nothing was sent; try again when it is back";
     Failure::new(FailureKind::RuntimeError, text)
 }
 

@@ -14,7 +14,7 @@ const DONE_WAIT: Duration = Duration::from_secs(5);
 /// How often it is asked whether it has.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Say what the media player is playing.
+/// Return what the media player is playing.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NowPlayingArgs {}
@@ -169,15 +169,14 @@ async fn until(
                 Some(State::Playing) => "plays",
                 Some(State::Paused) => "is paused",
                 Some(State::Stopped) => "plays nothing",
-                Some(State::Loading) => "still loads it",
+                Some(State::Loading) => "is still loading",
                 Some(State::Failed) => {
-                    "cannot play that: the address is wrong, or no backend of it plays such a stream"
+                    "reports that it cannot play it: the address is wrong, or it has no backend for such a stream"
                 }
-                None => "does not say what it does",
+                None => "does not report its state",
             };
-            let text = format!(
-                "ovos-media was told to {told}, and after {DONE_WAIT:?} it {state}; its log says why"
-            );
+            let text =
+                format!("ovos-media was told to {told}, but after {DONE_WAIT:?} it {state}; see its log");
             return Err(Failure::new(FailureKind::StateError, text));
         }
         sleep(AGAIN).await;

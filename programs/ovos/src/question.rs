@@ -207,9 +207,7 @@ impl Hold {
     async fn take(line: &Line, session_id: Option<&str>, seconds: f64) -> Result<Self, Failure> {
         let answer = line.ask(ACTIVE, json!({}), &[ACTIVE_REPLY]).await?;
         let Some(answer) = answer else {
-            let text = format!(
-                "nothing answers {ACTIVE}, so no answer of the user would arrive here, and nothing was asked; start ovos-core"
-            );
+            let text = format!("nothing answers {ACTIVE}, so the user was not asked: start ovos-core");
             return Err(Failure::new(FailureKind::StateError, text));
         };
         let mut hold = Self {

@@ -268,7 +268,8 @@ impl Speech {
         match hearing.until(Instant::now() + END_WAIT, ends).await? {
             Some(_) => Ok(()),
             None => {
-                let text = format!("it began, and no end of it was reported within {END_WAIT:?}");
+                let text =
+                    format!("speaking began, but ovos-audio did not report its end within {END_WAIT:?}");
                 Err(Failure::new(FailureKind::TimeoutError, text))
             }
         }
@@ -344,7 +345,8 @@ async fn check_audio(line: &Line) -> Result<(), Failure> {
     let text = match answer.map(|answer| answer.data.get("status") == Some(&Value::Bool(true))) {
         Some(true) => return Ok(()),
         Some(false) => {
-            "ovos-audio is not ready: it still starts, or has no voice (tts) that works; nothing was said. Its log says why, and `tts` in mycroft.conf \
+            "ovos-audio is not ready: it still starts, or has no voice (tts) that works; nothing was said. Its log says why, and `tts` in \
+             mycroft.conf \
              chooses another"
         }
         None => {

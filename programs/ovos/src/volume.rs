@@ -14,12 +14,12 @@ const STEP: u32 = 3;
 /// How often the plugin is asked whether it has done it.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Say how loud the device is.
+/// Return the volume of the device, and whether it is muted.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GetVolumeArgs {}
 
-/// Set how loud the device is, or mute it and end that.
+/// Set the volume of the device, or mute and unmute it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetVolumeArgs {

@@ -31,7 +31,7 @@ def effect_of(distribution: str, entry_point: str, tool: str, configured: Any) -
     if said in ALLOWED:
         return str(said)
     if said is not None:
-        log.warning("effects.%s is %r; a Python tool is `read` or `write`, so it is `write`", tool, said)
+        log.warning("effects.%s is %r, expected \"read\" or \"write\"; it counts as `write`", tool, said)
         return "write"
     package = distribution.lower().replace("_", "-")
     return "read" if tool in _READ.get((package, entry_point), ()) else "write"

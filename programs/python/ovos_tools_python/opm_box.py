@@ -168,7 +168,7 @@ def construct(kind: Any, toolbox_id: str, config: Dict[str, Any], bus: Any) -> A
         except TypeError:
             continue
         return kind(**arguments)
-    raise TypeError(f"{signature} takes none of (config, bus), (config), (toolbox_id, config, bus) and ()")
+    raise TypeError(f"{signature} cannot be constructed; expected a constructor that takes (config, bus), (config), (toolbox_id, config, bus) or ()")
 
 
 def _text(error: BaseException) -> str:

@@ -40,7 +40,7 @@ class OVOSToolsWatch(PHALPlugin):
         if not ready and not ours:
             self.log.warning(f"no ovos-tools service answers on the bus; to set it up: {command()}")
         elif ours > 1:
-            self.log.warning(f"{ours} ovos-tools services answer, and each runs every call; stop all but one: pgrep -a ovos-tools")
+            self.log.warning(f"{ours} ovos-tools services answer, and each runs every call; stop all but one (pgrep -a ovos-tools lists them)")
         else:
             self.log.info("the ovos-tools service answers")
         if others:

@@ -113,13 +113,13 @@ class Call:
                     absent = 0 if known else absent + 1
                     if absent > 1:
                         raise CallLost(f"ConnectionError: the service has no call {self.call_id} any more, and its answer was lost "
-                                       f"{'with the connection to the bus' if missed else 'with the service'}; how far the call came "
-                                       "is not known")
+                                       f"{'with the connection to the bus' if missed else 'with the service'}; the call may or may "
+                                       "not have been carried out")
                 if not self._client.connected:
                     away = away or now
                     asked, missed = None, True
                     if now - away > BUS_AWAY:
-                        raise CallLost("ConnectionError: the messagebus is away; how far the call came is not known")
+                        raise CallLost("ConnectionError: the messagebus is disconnected; the call may or may not have been carried out")
                     continue
                 away = None
                 if self._on_wait is not None:
@@ -128,7 +128,7 @@ class Call:
                 if end is not None and now > end:
                     raise NoAnswer(f"TimeoutError: no answer within {self._timeout:g} s; the call was cancelled")
                 if asked is not None and now - asked > SILENCE:
-                    raise CallLost(f"ConnectionError: ovos-tools has not answered for {SILENCE:g} s; how far the call came is not known. "
+                    raise CallLost(f"ConnectionError: ovos-tools has not answered for {SILENCE:g} s; the call may or may not have been carried out. "
                                    "Check that the service runs, and on which bus")
                 if asked is None and now - looked >= LOOK_EVERY:
                     looked = asked = now
@@ -364,7 +364,7 @@ class ToolsClient:
     def _emit(self, topic: str, data: Mapping[str, Any], message: Optional[Message]) -> None:
         self._listen()
         if not self.connected:
-            raise BusAway(f"ConnectionError: the messagebus is away, so `{topic}` was not sent")
+            raise BusAway(f"ConnectionError: the messagebus is disconnected, so `{topic}` was not sent")
         if message is not None:
             request = message.forward(topic, dict(data))
         else:

@@ -11,8 +11,8 @@ from .models import Arguments, Output, arguments_model
 from .service import Service
 from .toolset import Tool
 
-NO_DOOR = ("NoAnswer: nothing is scheduled, because the schedule door of ovos-tools does not run. Tell the user to set \"start\": true in "
-           "service.doors.schedule.")
+NO_DOOR = ("NoAnswer: nothing is scheduled, because the schedule door of ovos-tools does not run. Tell the user to run "
+           "`ovos-tools enable schedule` and to restart the service.")
 #: When a call is due: the keys that the door reads, beside the call.
 WHEN: Dict[str, Any] = {
     "in_seconds": {"type": "number", "minimum": 0},

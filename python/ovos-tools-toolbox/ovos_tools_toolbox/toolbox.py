@@ -52,10 +52,10 @@ class OVOSToolsToolBox(ToolBox):
         if not isinstance(self._schedules, bool):
             raise ValueError(f"`schedule` is {self._schedules!r}; expected true or false")
         if unknown := sorted(set(config) - KEYS):
-            LOG.warning(f"{TOOLBOX_ID} reads no {', '.join(unknown)}; known: {', '.join(sorted(KEYS))}")
+            LOG.warning(f"unknown keys in the section {TOOLBOX_ID}: {', '.join(unknown)}; known: {', '.join(sorted(KEYS))}")
         self._hosted = any(host in sys.modules for host in HOSTS)
         if self._hosted:
-            LOG.warning(f"{TOOLBOX_ID} offers nothing to a tools service: its tools are those of the service")
+            LOG.warning(f"{TOOLBOX_ID} does not load in a tools service, whose own tools it offers")
         self._voice = Voice(lambda: self._service.bus)
         self._service = Service(None if self._hosted else bus, self._voice.abort)
         self._refreshing = threading.RLock()
@@ -272,7 +272,7 @@ class OVOSToolsToolBox(ToolBox):
             raise ToolsError(f"The emergency stop is NOT confirmed: {error}. {advice}") from None
         if unsure := [f"{one['toolbox_id']} ({one.get('error', 'no reason')})" for one in stopped if not one["ok"]]:
             raise ToolsError(f"Everything was told to stop, but this is NOT confirmed: {', '.join(unsure)}. {advice}")
-        return "Everything is stopped and stays so until an operator lifts the stop; `ovos-tools status` shows how."
+        return "Everything is stopped, and stays stopped until an operator lifts the stop; `ovos-tools status` shows how."
 
     def _stop_moving(self) -> str:
         before = self._service.running
@@ -281,7 +281,7 @@ class OVOSToolsToolBox(ToolBox):
         except ToolsError as error:
             raise ToolsError(f"Nothing was stopped: {error}. Use emergency_stop.") from None
         if running := self._service.wait_until_ended(STOP_WAIT):
-            raise ToolsError(f"{running} of {before} calls have not ended: they may be bringing a machine to safety. Use "
+            raise ToolsError(f"{running} of {before} calls are still running: they may be bringing a machine to safety. Use "
                             "emergency_stop if anything must stand still now.")
         return f"Stopped: {before} calls that were running here." if before else "Nothing was running here."
 

@@ -383,7 +383,7 @@ fn device(part: &str, path: &Path) -> Finding {
             Some((pid, program)) if !is_own(&program) => Finding::broken(
                 part,
                 format!("{name} is used by another program: {program} (process {pid})"),
-                format!("end it: `kill {pid}`; two programs on one port take each other's answers"),
+                format!("end it with `kill {pid}`: two programs on one port read each other's answers"),
             ),
             _ => Finding::good(part, format!("may use {name}")),
         };
@@ -502,12 +502,12 @@ pub(super) fn runtime_dir() -> Finding {
                 "{} cannot be written: `approve`, `deny` and a stop without the bus do not work",
                 folder.display()
             ),
-            "log in as the service's user, or set XDG_RUNTIME_DIR to a folder of that user's",
+            "log in as the service's user, or set XDG_RUNTIME_DIR to a folder that this user owns",
         ),
         None => Finding::limited(
             part,
             "XDG_RUNTIME_DIR is not set: `approve`, `deny` and a stop without the bus do not work",
-            "log in as the service's user, or set XDG_RUNTIME_DIR to a folder of that user's",
+            "log in as the service's user, or set XDG_RUNTIME_DIR to a folder that this user owns",
         ),
     }
 }

@@ -75,7 +75,8 @@ fn services(ours: usize, others: usize) -> Finding {
         (_, 0) => Finding::broken(
             part,
             format!("{ours} ovos-tools services answer on this bus, so every call runs {ours} times"),
-            "stop all but one: `pgrep -a ovos-tools`",
+            "stop all but one: `pgrep -a ovos-tools` lists the processes, and `systemctl --user stop ovos-tools` or `kill PID` ends a \
+             service",
         ),
         (_, _) => Finding::broken(
             part,

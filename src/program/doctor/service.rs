@@ -98,12 +98,14 @@ fn facts(status: &FactsStatus) -> Option<Finding> {
     match &status.trouble {
         Some(trouble) => Some(Finding::limited(
             "history",
-            format!("{path} cannot be written: {trouble}; {lost} facts are lost"),
+            format!("{path} cannot be written: {trouble}; {lost} entries of the record of calls are lost"),
             "make room on the disk, or let the service's user write to the folder; the service tries again by itself",
         )),
         None if lost > 0 => Some(Finding::limited(
             "history",
-            format!("{path} lacks {lost} facts, because the disk did not write them in time"),
+            format!(
+                "{path} lacks {lost} entries of the record of calls, because the disk did not write them in time"
+            ),
             "check that the disk is neither failing nor overloaded",
         )),
         None => None,
@@ -141,15 +143,16 @@ fn toolbox(status: &ToolboxStatus) -> Vec<Finding> {
     if let (Some(state @ ("lost" | "fault")), reason) = (text("state"), text("reason")) {
         findings.push(Finding::broken(
             &part,
-            format!("its machine is {state}: {}", reason.unwrap_or("no reason given")),
-            "look at the machine, its power and its cable; where a key or a file is named, correct that, then `ovos-tools reload`",
+            format!("the machine is {state}: {}", reason.unwrap_or("no reason given")),
+            "check its power and its cable; if the reason names a key or a file, correct it and run `ovos-tools reload`",
         ));
     }
     if !status.unstated_effects.is_empty() {
         findings.push(Finding::good(
             &part,
             format!(
-                "nothing states the effects of {}, so they count as `write`; the key `effects` of its section states them",
+                "the effects of {} are not declared, so they count as `write`; if one only reads, set it to \"read\" in `effects` of the \
+                 toolbox's section",
                 status.unstated_effects.join(", ")
             ),
         ));

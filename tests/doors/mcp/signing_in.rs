@@ -153,7 +153,7 @@ fn a_token_counts_only_as_the_issuer_made_it_for_this_door() {
         (json!({"kind": "elliptic"}), 200, ""),
         (json!({"aud": ["https://other.test", AUDIENCE]}), 200, ""),
         (json!({"kind": "issuer"}), 401, "from another issuer"),
-        (json!({"kind": "audience"}), 401, "for another audience"),
+        (json!({"kind": "audience"}), 401, "its audience (aud) is not"),
         (
             json!({"kind": "no audience"}),
             401,

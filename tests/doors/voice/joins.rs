@@ -126,7 +126,7 @@ fn what_cannot_be_joined_is_explained() {
     assert_eq!(keyless.end_within(DEADLINE).code(), Some(5));
     let output = keyless.output();
     assert!(
-        output.contains("the environment variable KEY_OF_hume does not hold a key"),
+        output.contains("set the environment variable KEY_OF_hume to the API key"),
         "{output}"
     );
 }

@@ -115,7 +115,7 @@ fn check_compares_a_file_with_the_robot() {
             "/odometry",
             false,
             1,
-            &["/odometry is away: no odometry has come on it"],
+            &["/odometry is not available: no odometry has come on it"],
         ),
         (
             "twist",
@@ -139,7 +139,8 @@ fn check_compares_a_file_with_the_robot() {
         let file = scene.sandbox.path("my-base.toml");
         let text = format!(
             "name = \"my-base\"\ndriver = \"ros\"\n\n[parts]\nbase = {{ kind = \"differential\", max_linear = 0.3, max_lateral = 0, \
-             max_angular = 1.0, usual_linear = 0.2 }}\n\n[channels]\nodometry = \"{odometry}\"\nbattery = \"/imaginary\"\n\n[channels.ros]\n\
+             max_angular = 1.0, usual_linear = 0.2 }}\n\n[channels]\nodometry = \"{odometry}\"\nbattery = \
+             \"/imaginary\"\n\n[channels.ros]\n\
              domain = {named}\ninterfaces = [\"127.0.0.1\"]\n\n[channels.tools.dock]\nabout = \"Dock\"\naction = \"/charge\"\n"
         );
         std::fs::write(&file, text).unwrap();
@@ -191,7 +192,7 @@ fn check_names_the_controller_that_an_arm_lacks() {
             "gripper",
             "/imaginary",
             1,
-            "where shoulder_pan_joint is has not come on it".to_owned(),
+            "no position of shoulder_pan_joint has arrived for a second".to_owned(),
         ),
     ] {
         let domain = domain();

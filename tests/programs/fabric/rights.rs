@@ -116,7 +116,7 @@ fn strangers_get_nothing_and_the_revoked_nothing_more() {
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
     robot.host.kill();
     let (started, output) = fabric(&robot.scene.sandbox, &["host", "--listen", &at]);
-    assert!(!started && output.contains("may be read by others"), "{output}");
+    assert!(!started && output.contains("other users can read"), "{output}");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_host_refuses_by_its_own_policy_and_never_a_stop() {
         (
             "set_mark",
             json!({}),
-            Some("(rule 2 of service.policy, which has it confirmed"),
+            Some("(rule 2 of service.policy asks for a confirmation"),
         ),
         ("add", add.clone(), None),
     ] {
@@ -291,14 +291,17 @@ fn another_machine_at_the_address_of_the_host_is_not_believed() {
     });
     let refused = laptop.client.invoke("set_mark", &json!({}));
     let text = refused["error"].as_str().unwrap_or_default().to_owned();
-    assert!(text.contains("is not reached"), "{refused}");
+    assert!(text.contains("cannot reach host"), "{refused}");
 }
 
 #[test]
 fn what_is_wrong_between_two_machines_is_said() {
     let sandbox = Sandbox::new();
     let (well, output) = fabric(&sandbox, &["status"]);
-    assert!(!well && output.contains("no place in a fabric yet"), "{output}");
+    assert!(
+        !well && output.contains("has not joined a fabric yet"),
+        "{output}"
+    );
     succeeds(&sandbox, &["init", "robot1"]);
     let free = crate::support::process::free_port();
     for (address, expected) in [

@@ -208,7 +208,7 @@ fn a_machine_without_a_browser_is_signed_in_with_a_code() {
     for (words, why) in [
         (
             &["--client-secret-env", "SECRET"][..],
-            "expected --client-id ID, too",
+            "also needs --client-id ID",
         ),
         (
             &["--client-id", "x", "--client-secret-env", "NOT_THERE"],

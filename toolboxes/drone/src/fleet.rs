@@ -203,11 +203,11 @@ impl Fleet {
             _ => self.vehicles.find(None),
         };
         let Ok(vehicle) = vehicle else {
-            tracing::warn!("a scene names a vehicle that is not configured");
+            tracing::warn!("ignored vision data for a vehicle that is not configured in drone.vehicles");
             return;
         };
         if let Err(error) = vehicle.see(scene) {
-            tracing::warn!(vehicle = vehicle.id, %error, "a scene was refused");
+            tracing::warn!(vehicle = vehicle.id, %error, "ignored invalid vision data");
         }
     }
 

@@ -247,7 +247,9 @@ impl SceneStore {
             format!(" (the last one was refused: {error})")
         });
         let Some((detections, stamp, _)) = &kept.detections else {
-            return Err(format!("nothing has come from vision yet{wrong}"));
+            return Err(format!(
+                "no vision data has arrived yet{wrong}; start the vision program"
+            ));
         };
         let (age, limit) = (stamp.age_s(), self.rules.detection_max_age_ms as f64 / 1000.0);
         if age > limit {
@@ -288,9 +290,9 @@ impl SceneStore {
             None if !readings.is_empty() => Err(format!("the obstacle data is older than {limit:.1} s")),
             None => match elsewhere.first() {
                 Some((other, _)) => Err(format!(
-                    "obstacle data has come for the frame {other} and none for {frame}"
+                    "obstacle data has arrived for the frame {other}, but none for {frame}"
                 )),
-                None => Err(format!("no obstacle data has come yet for {frame}")),
+                None => Err(format!("no obstacle data has arrived yet for {frame}")),
             },
         }
     }

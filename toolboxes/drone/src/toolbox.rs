@@ -441,10 +441,13 @@ impl Stopped {
             );
         }
         if self.braking.is_empty() {
-            return Reply::done("every vehicle holds or stands; motion is refused until ovos.tools.resume");
+            return Reply::done(
+                "every vehicle holds or stands; motion is refused until an operator runs `ovos-tools resume`",
+            );
         }
         Reply::done(format!(
-            "braking: {} at rest in about {:.0} s, and the event at_rest follows; motion is refused until ovos.tools.resume",
+            "braking: {} at rest in about {:.0} s, and the event at_rest follows; motion is refused until an operator runs `ovos-tools \
+             resume`",
             self.braking.join(", "),
             self.rest_in_s.ceil().max(1.0)
         ))

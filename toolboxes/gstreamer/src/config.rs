@@ -63,7 +63,7 @@ pub struct Autostart {
     pub restart: Restart,
 }
 
-/// When a pipeline is started again: never, when it has failed (later each time), or also when it has come to its end.
+/// When to restart the pipeline: never, after a failure (with growing pauses), or also after it has come to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(

@@ -468,7 +468,7 @@ impl Instances {
         } else {
             format!("running: {}", ids.join(", "))
         };
-        Err(ToolError::bad_args(format!("no instance {id}: {ids}")))
+        Err(ToolError::bad_args(format!("no pipeline {id}; {ids}")))
     }
 }
 

@@ -32,7 +32,7 @@ impl Choice {
     pub(crate) fn of(robot: &RobotConfig) -> Result<Self, String> {
         let both = |new: &str, old: &str, what: &str| {
             Err(format!(
-                "`{new}` and `{old}` are of two spellings: leave `{old}` out, {what}"
+                "`{old}` is the old form of `{new}`, and only one may be given: remove `{old}`; {what}"
             ))
         };
         if robot.kind.is_some() {
@@ -44,14 +44,14 @@ impl Choice {
                 ("sim.model", robot.sim.model.is_some()),
             ];
             if let Some((old, _)) = before.into_iter().find(|(_, given)| *given) {
-                return both("kind", old, "its keys are in `channels` now");
+                return both("kind", old, "its keys belong into `channels`");
             }
         }
         if robot.adapter.is_some() && !robot.channels.is_empty() {
-            return both("channels", "adapter", "and name the robot with `kind`");
+            return both("channels", "adapter", "name the robot with `kind`");
         }
         if robot.adapter.is_some() && robot.simulated.is_some() {
-            return both("simulated", "adapter", "and name the robot with `kind`");
+            return both("simulated", "adapter", "name the robot with `kind`");
         }
         if robot.kind.is_some() || robot.adapter.is_none() {
             return Ok(Self::in_todays_spelling(robot));
@@ -179,22 +179,22 @@ mod tests {
     #[test]
     fn what_is_said_twice_or_means_nothing_is_refused() {
         for (section, expected) in [
-            (json!({"kind": "so101", "adapter": "sim"}), "leave `adapter` out"),
+            (json!({"kind": "so101", "adapter": "sim"}), "remove `adapter`"),
             (
                 json!({"kind": "so101", "johnny5": {"baud": 1}}),
-                "leave `johnny5` out, its keys are in `channels` now",
+                "remove `johnny5`; its keys belong into `channels`",
             ),
             (
                 json!({"kind": "so101", "sim": {"model": "unitree_g1"}}),
-                "leave `sim.model` out",
+                "remove `sim.model`",
             ),
             (
                 json!({"adapter": "johnny5", "channels": {"baud": 1}}),
-                "leave `adapter` out, and name the robot with `kind`",
+                "remove `adapter`; name the robot with `kind`",
             ),
             (
                 json!({"adapter": "johnny5", "simulated": true}),
-                "leave `adapter` out",
+                "remove `adapter`",
             ),
             (
                 json!({"adapter": "johnny5", "johnny5": {"layout": "six"}}),

@@ -116,7 +116,8 @@ pub fn check_radius(
     };
     if start.frame != now.frame {
         return Err(ActionError::Refused(format!(
-            "the base counts from another place now (frame {}, at the start {}), so that bounds.radius cannot be kept",
+            "the base now measures from another origin (frame {}, at the start {}), so bounds.radius cannot be checked: restart the \
+             service to measure from where the base is then",
             now.frame, start.frame
         )));
     }

@@ -154,7 +154,10 @@ fn numbers(
             position_mm,
         }) => lift(unit, action, *distance_mm, *position_mm)?,
         Step::SetFlag { .. } | Step::SetSafety { .. } | Step::LoadConfig { .. } => {
-            return Err(ActionError::Refused(format!("a robot cannot do {}", step.name())));
+            return Err(ActionError::Refused(format!(
+                "{} is not an action of a robot",
+                step.name()
+            )));
         }
         _ => return Ok((None, 0.0)),
     };
@@ -206,7 +209,7 @@ fn point(
         .ok_or_else(|| unit.lacks(format!("pointing with {on}")))?;
     if !reaches {
         remarks.note(format!(
-            "{:.0} degrees to the {} is beyond {on}: pointed as far as it goes",
+            "{on} cannot point {:.0} degrees to the {}: it pointed as far as it can",
             bearing.abs(),
             if bearing < 0.0 { "left" } else { "right" }
         ));
@@ -239,7 +242,9 @@ fn look(
     let short =
         (wanted_pan.abs() < 180.0 && (pan - wanted_pan).abs() > 1e-6) || (tilt - wanted_tilt).abs() > 1e-6;
     if short {
-        remarks.note(format!("{target} is beyond the head: looked as far as it goes"));
+        remarks.note(format!(
+            "the head cannot turn to {target}: it turned as far as it can"
+        ));
         for (argument, wanted, used) in [
             ("bearing_degrees", wanted_pan, pan),
             ("tilt_degrees", wanted_tilt, tilt),
@@ -298,7 +303,7 @@ fn reach(
         .ok_or_else(|| nowhere(unit, target))?;
     if !taught && stage == Stage::Above && unit.adapter.locate(target).is_none() {
         remarks.note(format!(
-            "it was not taught where {target} is: reached to the usual place (poses file, places.{})",
+            "the place of {target} was not taught: the arm went to the usual place (add places.{} to the poses file)",
             target.to_lowercase().replace(' ', "_")
         ));
     }

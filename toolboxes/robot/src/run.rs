@@ -282,7 +282,7 @@ fn listed(unit: &Unit) -> Result<ActionOutput, ToolError> {
             )),
             (Some(_), _, None) => Err("where the robot is now is not known".to_owned()),
             (None, Some(hand), _) => hand.check(unit.body(hand.arm).as_ref()),
-            (None, None, _) => Err("it says nowhere".to_owned()),
+            (None, None, _) => Err("the place has no position: forget it and remember it again".to_owned()),
         };
         shown["reachable"] = json!(reachable.is_ok());
         if let Err(why) = reachable {

@@ -30,9 +30,9 @@ pub(crate) fn of(tool: &str, args: &Object, unit: Option<&Unit>) -> BTreeMap<Str
         sentence.push_str(match (unchecked, language.as_str()) {
             (false, _) => "",
             (true, "de") => {
-                " (nichts hält ihn über dem Tisch: die Datei des Roboters hat keine Form des Arms)"
+                " (der Arm kann auf den Tisch stoßen: seine Form fehlt in der Datei des Roboters)"
             }
-            (true, _) => " (nothing keeps it above the table: the robot's file has no shape of the arm)",
+            (true, _) => " (the arm may hit the table: its shape is not in the robot's file)",
         });
     }
     sentences

@@ -33,7 +33,7 @@ pub enum TypeError {
         by: Option<String>,
     },
     /// A type contains itself, or types lie deeper in each other than any robot's.
-    #[error("{name}: more than {limit} types lie within each other")]
+    #[error("{name}: types are nested more than {limit} deep")]
     Depth {
         /// The type.
         name: String,
@@ -95,7 +95,7 @@ pub enum CodecError {
         reason: String,
     },
     /// The message has more values than are read.
-    #[error("a {name} with more than {limit} values is not read")]
+    #[error("this {name} has more than {limit} values, too many to read")]
     Size {
         /// The type.
         name: String,
@@ -138,7 +138,7 @@ pub enum GraphError {
         waited: Duration,
     },
     /// Nothing subscribes to the topic.
-    #[error("nothing subscribes to {topic}: start what listens to it on the robot, or check its name")]
+    #[error("nothing subscribes to {topic}: start its subscriber on the robot, or check the name")]
     Unheard {
         /// The topic.
         topic: String,
@@ -178,7 +178,9 @@ pub enum GraphError {
         reason: String,
     },
     /// A goal was cancelled and has not ended in time, or it was sent and nothing has said what became of it.
-    #[error("the goal of {action} may go on: nothing has confirmed its end within {waited:?}")]
+    #[error(
+        "the goal of {action} may still be running: its end was not confirmed within {waited:?}; look at the robot"
+    )]
     GoalGoesOn {
         /// The action.
         action: String,
@@ -186,7 +188,7 @@ pub enum GraphError {
         waited: Duration,
     },
     /// What was connected is away: its last publisher left, its process died, the connection broke.
-    #[error("{name} is away: {reason}")]
+    #[error("{name} is not available: {reason}")]
     Lost {
         /// The topic, service, action or address.
         name: String,
@@ -210,7 +212,7 @@ pub enum GraphError {
         what: String,
     },
     /// The graph was left.
-    #[error("the graph was left")]
+    #[error("this program has left the ROS graph")]
     Closed,
 }
 

@@ -365,7 +365,7 @@ impl Graph for Rosbridge {
                     let Some(mut message) = said.recv().await else {
                         break Err(GraphError::Lost {
                             name,
-                            reason: "the connection broke; the goal may go on".to_owned(),
+                            reason: "the connection broke; the goal may still be running".to_owned(),
                         });
                     };
                     let values = message["values"].take();

@@ -10,7 +10,7 @@ use crate::config::{Allow, GoalRule, PublishRule};
 use crate::name::full;
 
 /// Where the keys stand.
-const SECTION: &str = "PHAL > ovos-phal-plugin-tools > ros > allow";
+const SECTION: &str = "PHAL.ovos-phal-plugin-tools.ros.allow";
 
 /// What `end` says where nothing is to be said at the end.
 const NOTHING: &str = "nothing";
@@ -28,7 +28,7 @@ impl Allow {
                 "publish on",
                 &topic,
                 known,
-                &format!("> publish: {{\"{topic}\": {{}}}}"),
+                &format!("publish: {{\"{topic}\": {{}}}}"),
             )
         })?;
         Ok((topic, rule))
@@ -48,7 +48,7 @@ impl Allow {
                     "call",
                     &service,
                     known,
-                    &format!("> call: [\"{service}\"]"),
+                    &format!("call: [\"{service}\"]"),
                 ))
             }
         }
@@ -66,7 +66,7 @@ impl Allow {
                 "send goals to",
                 &action,
                 known,
-                &format!("> goal: {{\"{action}\": {{}}}}"),
+                &format!("goal: {{\"{action}\": {{}}}}"),
             )
         })?;
         Ok((action, rule))
@@ -80,8 +80,9 @@ fn refused<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>, key
     } else {
         known.join(", ")
     };
-    let text =
-        format!("it is not allowed to {what} {name}, only {known}: an owner allows it by {SECTION} {key}");
+    let text = format!(
+        "you may not {what} {name}; allowed: {known}. The owner can allow it in mycroft.conf: {SECTION}.{key}"
+    );
     ToolError::new("PermissionError", text)
 }
 
@@ -111,7 +112,7 @@ impl PublishRule {
         for (path, twist) in found {
             for (part, most, unit) in [("linear", self.linear, "m/s"), ("angular", self.angular, "rad/s")] {
                 for axis in ["x", "y", "z"] {
-                    let key = format!("allow > publish > {topic} > {part}");
+                    let key = format!("allow.publish.{topic}.{part}");
                     amount(
                         &format!("{path}{part}.{axis}"),
                         &twist[part][axis],
@@ -126,7 +127,7 @@ impl PublishRule {
             let words: Vec<&str> = field.split('.').collect();
             if !is_field(shape, &words) {
                 return Err(ToolError::msg(format!(
-                    "ros > allow > publish > {topic} > limits > {field}: {} has no such field",
+                    "{SECTION}.publish.{topic}.limits.{field}: {} has no such field",
                     shape.name
                 )));
             }
@@ -138,7 +139,7 @@ impl PublishRule {
                     value,
                     *most,
                     "",
-                    &format!("allow > publish > {topic} > limits > {field}"),
+                    &format!("allow.publish.{topic}.limits.{field}"),
                 )?;
             }
         }
@@ -164,8 +165,8 @@ impl PublishRule {
             _ => Err(ToolError::new(
                 "PermissionError",
                 format!(
-                    "what ends a {} on {topic} is not known: an owner says the last message, or \"{NOTHING}\", by {SECTION} > \
-                     publish > {topic} > end",
+                    "the message that ends a {} on {topic} is not known: the owner gives it, or \"{NOTHING}\", in \
+                     {SECTION}.publish.{topic}.end",
                     shape.name
                 ),
             )),
@@ -235,7 +236,7 @@ fn amount(path: &str, value: &Value, most: f64, unit: &str, key: &str) -> Result
             format!("{path} is {value}, expected -{most} to {most} {unit}")
                 .trim_end()
                 .to_owned()
-                + &format!(" (ros > {key})"),
+                + &format!(" (ros.{key})"),
         )),
     }
 }

@@ -52,7 +52,7 @@ fn what_is_not_listed_is_refused_with_the_key_that_allows_it() {
                 && !error.contains("not a ROS name")
                 && !error.contains("part of an action")
             {
-                assert!(error.contains(&format!("> ros > allow > {key}: ")), "{error}");
+                assert!(error.contains(&format!(".ros.allow.{key}: ")), "{error}");
             }
         }
     }
@@ -142,7 +142,7 @@ fn velocities_are_within_limits_wherever_they_lie() {
             (Err(error), Some(refused)) => {
                 assert!(error.message().contains(refused), "{error}");
                 assert!(
-                    error.message().contains("(ros > allow > publish > /cmd_vel > "),
+                    error.message().contains("(ros.allow.publish./cmd_vel."),
                     "{error}"
                 );
             }
@@ -159,7 +159,7 @@ fn what_has_no_end_of_its_own_needs_one() {
             number,
             json!({}),
             json!({"data": 1.0}),
-            Err("what ends a std_msgs/msg/Float64 on /a is not known"),
+            Err("the message that ends a std_msgs/msg/Float64 on /a is not known"),
         ),
         (number, json!({"end": "nothing"}), json!({"data": 1.0}), Ok(None)),
         (

@@ -11,7 +11,7 @@ use crate::toolbox::{Ros, limit_ms};
 /// How long the service and its answer are waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Call a service of the ROS graph that the owner allows. What it began cannot be taken back.
+/// Call a service of the ROS graph that the owner allows. Its effect cannot be undone.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct CallArgs {
     /// Such as /motor_power.

@@ -55,7 +55,7 @@ pub(crate) async fn describe(context: Context<Ros>, args: DescribeArgs) -> Resul
                 subscribers: entity.sinks.filter(|_| kind == "topic"),
                 definition: None,
                 note: (types.len() != 1).then(|| match types.is_empty() {
-                    true => "its type is not told".to_owned(),
+                    true => "its type is unknown".to_owned(),
                     false => {
                         "nodes disagree about its type: messages of one are not heard by those of another"
                             .to_owned()

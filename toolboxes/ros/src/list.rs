@@ -92,7 +92,7 @@ fn listed(entities: Entities, kind: ListedKind, filter: &str) -> ListOutput {
     };
     if of_nodes > 0 && shown(ListedKind::Services) && filter.is_empty() {
         left_out.push(format!(
-            "{of_nodes} services of the nodes' parameters and types: ros_params reads the parameters"
+            "{of_nodes} parameter and type services are left out; use ros_params for parameters"
         ));
     }
     let choose = |list: Vec<Entity>, of: ListedKind, hides: &dyn Fn(&Entity) -> bool| -> Vec<Entity> {

@@ -47,7 +47,7 @@ pub(crate) async fn params(context: Context<Ros>, args: ParamsArgs) -> Result<Pa
             known.join(", ")
         };
         return Err(ToolError::bad_args(format!(
-            "no node {node} with parameters in the graph, expected one of {known}"
+            "there is no node {node} with parameters; known: {known}"
         )));
     }
     let listed = graph
@@ -86,8 +86,13 @@ pub(crate) async fn params(context: Context<Ros>, args: ParamsArgs) -> Result<Pa
             let Value::Object(parameters) = parameters else {
                 continue;
             };
-            let note = (shown < all.len())
-                .then(|| format!("{} of {} parameters: name a part with filter", shown, all.len()));
+            let note = (shown < all.len()).then(|| {
+                format!(
+                    "only {} of {} parameters are shown: name a part with filter",
+                    shown,
+                    all.len()
+                )
+            });
             return Ok(ParamsOutput {
                 node,
                 parameters,

@@ -26,7 +26,7 @@ pub(crate) struct PublishArgs {
     topic: String,
     /// The fields; those that are left out are zero.
     message: Object,
-    /// How long to repeat it, ten times a second. 0 says it once; 1 is taken for what has an end.
+    /// Seconds to repeat the message, ten times a second; 0 sends it once. Default: 1 for velocities and others with a stop message, else 0.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 600.0))]
     seconds: Option<f64>,
@@ -75,7 +75,7 @@ pub(crate) async fn publish(context: Context<Ros>, args: PublishArgs) -> Result<
     if !(0.0..=rule.seconds).contains(&seconds) {
         let most = rule.seconds;
         return Err(ToolError::bad_args(format!(
-            "seconds is {seconds}, expected 0 to {most} (ros > allow > publish > {topic} > seconds)"
+            "seconds is {seconds}, expected 0 to {most} (ros.allow.publish.{topic}.seconds)"
         )));
     }
     let publisher = toolbox.channels.open(graph.as_ref(), &topic, &of).await?;

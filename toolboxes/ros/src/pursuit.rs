@@ -54,7 +54,7 @@ impl Pursuits {
             let unreached = self.goals.unreached().await;
             if let Some(graph) = self.joined.current().await {
                 for error in self.goals.cancel(graph.as_ref(), &unreached, GOAL_ENDS).await {
-                    tracing::debug!(%error, "a goal may go on");
+                    tracing::debug!(%error, "a goal may still be running");
                 }
             }
         }
@@ -137,7 +137,7 @@ impl Pursuits {
         if let Some(graph) = self.joined.current().await {
             let open = self.goals.of(|_| Some(0));
             for error in self.goals.cancel(graph.as_ref(), &open, CLOSING).await {
-                tracing::warn!(%error, "a goal may go on");
+                tracing::warn!(%error, "a goal may still be running");
             }
         }
     }

@@ -147,8 +147,8 @@ fn within(messages: &[(f64, Value)]) -> (Vec<ReadMessage>, Option<String>) {
             let Value::Array(items) = shown else {
                 return (Vec::new(), None);
             };
-            let note =
-                (from > 0).then(|| format!("{from} older messages: name the wanted fields with fields"));
+            let note = (from > 0)
+                .then(|| format!("{from} older messages are left out: ask for fewer fields with `fields`"));
             let one = |item: Value| ReadMessage {
                 age_s: item["age_s"].as_f64().unwrap_or_default(),
                 message: item["message"].clone(),

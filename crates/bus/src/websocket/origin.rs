@@ -26,7 +26,7 @@ pub(crate) enum Foreign {
     #[error("expected exactly one Host header and at most one Origin header, both readable as text")]
     Malformed,
     #[error(
-        "the Host {0:?} is neither an address nor a name of this machine; if clients reach the bus under it, list it in \
+        "the host name {0:?} is not one of this machine: to allow it, list it in \
          service.embedded_bus_http_hosts"
     )]
     Host(String),

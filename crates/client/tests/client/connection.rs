@@ -112,8 +112,16 @@ async fn without_a_bus_it_is_said_what_to_do() {
         .unwrap();
     let bus = Bus::start(0).await;
     for (url, problem, advice) in [
-        (format!("ws://{closed}/core"), "refused", "`ovos-tools bus`"),
-        (bus.url.replace("/core", "/other"), "404", "`ovos-tools bus`"),
+        (
+            format!("ws://{closed}/core"),
+            "refused",
+            "`ovos-tools serve --embedded-bus auto`",
+        ),
+        (
+            bus.url.replace("/core", "/other"),
+            "404",
+            "`ovos-tools serve --embedded-bus auto`",
+        ),
         (
             bus.url.replace("ws:", "http:"),
             "expected ws://",

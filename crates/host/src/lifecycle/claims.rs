@@ -118,7 +118,7 @@ impl Claimant<'_> {
         let mut owners = owners.lock();
         if let Some(owner) = owners.get(id) {
             return Err(format!(
-                "toolbox id `{id}` is taken by {owner}, which comes first; remove one of the two, or have it offer another id"
+                "toolbox id `{id}` already belongs to {owner}, which comes first: remove one of the two, or give the second another id"
             ));
         }
         if let Some(program) = programs.get(self.place) {
@@ -162,7 +162,7 @@ mod tests {
         let (silent, file, rival, other) = (next(), next(), next(), next());
         let refused = file.claim("leg").now_or_never().unwrap().unwrap_err();
         assert!(
-            refused.contains("taken by /p/leg.so, which comes first"),
+            refused.contains("belongs to /p/leg.so, which comes first"),
             "{refused}"
         );
         assert_eq!(

@@ -202,8 +202,8 @@ pub async fn inspect_own(
         return Ok(found);
     }
     Err(format!(
-        "{}: no toolbox in the folders of plugins checks files that end in .{ending}; expected one such as the robot toolbox: install \
-         it, or name the folder of a checkout with --plugins ./plugins",
+        "{}: no toolbox in the plugin folders can check .{ending} files; install the toolbox (for .toml: robot), or name its folder with \
+         --plugins",
         file.display()
     ))
 }

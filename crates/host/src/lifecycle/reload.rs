@@ -148,7 +148,7 @@ fn sort(
         let id = finding.id().to_owned();
         if let Some(owner) = owners.get(&id) {
             let reason = format!(
-                "toolbox id `{id}` is taken by {}, which comes first; {} is not loaded. Remove one of the two files",
+                "toolbox id `{id}` already belongs to {}, which comes first, so {} is not loaded: remove one of the two files",
                 owner.display(),
                 path.display()
             );

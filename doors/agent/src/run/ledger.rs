@@ -90,7 +90,9 @@ impl<'a> Run<'a> {
     /// Returns the end of the run that the state of the machine requires, if any.
     pub(super) fn physical(&self) -> Option<End> {
         for toolbox_id in self.state.taken_over() {
-            self.hands.interrupt.take_over(toolbox_id, "the vehicle says so");
+            self.hands
+                .interrupt
+                .take_over(toolbox_id, "the vehicle reports it");
         }
         if let Some(end) = self.hands.interrupt.raised() {
             return Some(end);

@@ -59,7 +59,7 @@ pub(crate) async fn follow(intake: Arc<Intake>) {
             Ok(()) => "the service ended".to_owned(),
             Err(cause) => cause.to_string(),
         };
-        tracing::debug!(trouble, "the facts are not followed");
+        tracing::debug!(trouble, "the record of calls is not followed");
         intake.says(Some(trouble));
         sleep(AGAIN).await;
     }
@@ -72,7 +72,7 @@ enum IntakeError {
     Store(#[from] StoreError),
     #[error("cannot follow the service through {path}: {cause}")]
     Socket { path: PathBuf, cause: io::Error },
-    #[error("the service does not stream its facts: {0}")]
+    #[error("the service does not send its record of calls: {0}")]
     Refused(String),
 }
 
@@ -192,7 +192,7 @@ impl Intake {
         let mut shown = self.trouble.lock();
         if *shown != trouble {
             match &trouble {
-                Some(trouble) => tracing::warn!("the history stands still: {trouble}"),
+                Some(trouble) => tracing::warn!("the history is not being updated: {trouble}"),
                 None => tracing::info!("the history follows the service"),
             }
             *shown = trouble;

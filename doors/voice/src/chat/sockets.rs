@@ -14,7 +14,7 @@ use crate::silence::{Silence, SocketTask};
 use crate::socket::{DialError, Socket, SocketEvent, dial};
 
 /// The reason why an open socket counts as lost.
-const TOO_SLOW: &str = "too much waits to be written";
+const TOO_SLOW: &str = "the peer does not read: the write queue is full";
 
 /// Why a socket ended.
 enum Over {

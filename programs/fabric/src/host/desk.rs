@@ -69,7 +69,7 @@ impl Desk {
         let role = self.peers.role(&peer);
         let Some(role) = role.filter(|role| right.is_of(*role)) else {
             let refused = format!(
-                "`{peer}` may not do this on `{}`; who owns that machine lets it, with `ovos-tools fabric allow {peer} --role ROLE`",
+                "`{peer}` may not do this on `{}`; the owner of that machine can allow it: `ovos-tools fabric allow {peer} --role ROLE`",
                 self.identity.name
             );
             // No thread is started for a name that means nothing here.
@@ -105,7 +105,7 @@ impl Desk {
             Err(error) => {
                 let own = env!("CARGO_PKG_VERSION");
                 let text = format!(
-                    "host `{}` (release {own}) does not know what it is asked: {error}",
+                    "host `{}` (release {own}) cannot read this request: {error}; both machines need the same release",
                     self.identity.name
                 );
                 self.refuse(peer, &query, FailureKind::ValueError, &text);
@@ -150,7 +150,11 @@ impl Desk {
             Ask::Tools { toolbox } => {
                 let tools = self.toolboxes.tools(&toolbox).map(|tools| ToolList { tools });
                 let tools = tools.ok_or_else(|| {
-                    let text = format!("host `{}` has no toolbox `{toolbox}`", self.identity.name);
+                    let text = format!(
+                        "host `{}` has no toolbox `{toolbox}`; it has: {}",
+                        self.identity.name,
+                        self.toolboxes.ids().join(", ")
+                    );
                     Failure::new(FailureKind::ToolboxUnavailable, text)
                 });
                 self.send(peer, &query, &Answer::from(tools));

@@ -122,7 +122,7 @@ impl Desk {
         let known = self.known(toolbox, tool)?;
         if matches!(known.effect, Effect::Stop | Effect::Resume) {
             return permission(format!(
-                "`{tool}` stops or resumes; host `{name}` takes these as such"
+                "`{tool}` stops or resumes: send a stop or a resume to host `{name}` instead"
             ));
         }
         if let Some(closed) = self.toolboxes.closed(known.effect) {
@@ -141,9 +141,9 @@ impl Desk {
                     Some(other) => format!(
                         "`{other}` commands `{toolbox}` of host `{name}` now; others may read and stop"
                     ),
-                    None => format!(
-                        "`{peer}` does not hold the lease of `{toolbox}` of host `{name}`; it was lost, ask again"
-                    ),
+                    None => {
+                        format!("`{peer}` has lost the lease of `{toolbox}` on host `{name}`: call again")
+                    }
                 };
                 return Err(Failure::new(FailureKind::BusyError, text));
             }
@@ -162,14 +162,14 @@ impl Desk {
         if ask.boot != self.boot || ask.epoch != epoch {
             return Err(Failure::new(
                 FailureKind::EmergencyStop,
-                format!("an emergency stop, or a new start of host `{name}`, came after this was planned"),
+                format!("host `{name}` was stopped or restarted after this call was planned: call again"),
             ));
         }
         if now > ask.until {
             return Err(Failure::new(
                 FailureKind::TimeoutError,
                 format!(
-                    "the start reached host `{name}` {} ms too late, so it was not begun",
+                    "the call reached host `{name}` {} ms too late and was not started: call again",
                     now - ask.until
                 ),
             ));

@@ -90,7 +90,7 @@ impl Desk {
                 stop_id: String::new(),
                 clock,
                 epoch,
-                unreached: Some("this host has no toolbox".to_owned()),
+                unreached: Some("this host serves no toolboxes: check --plugins there".to_owned()),
             });
             this.stopped(&peer, &id, done, &query);
         });

@@ -51,7 +51,7 @@ pub(super) fn supervise(desk: &Arc<Desk>, beats: &Receiver<(String, Beat, Query)
         let lost = if paused > FROZEN_MS {
             tracing::warn!(
                 paused,
-                "this host did not run for a while: nothing of before goes on"
+                "this host was frozen for a while (`paused`, in ms): it ended all calls from before"
             );
             desk.leases.lock().take_all()
         } else {
@@ -82,7 +82,7 @@ fn lose(desk: &Arc<Desk>, toolbox: &str, lease: &Lease, now: u64) {
     let since = now.saturating_sub(*until);
     if moves && desk.on_loss == OnLeaseLoss::Stop {
         let target = StopTarget::Toolboxes(vec![toolbox.to_owned()]);
-        let reason = format!("its commander `{peer}` left, or was not heard, while it moved");
+        let reason = format!("its commander `{peer}` left or fell silent during motion");
         let stopped = desk.toolboxes.stop(&target, &reason);
         tracing::warn!(
             toolbox,
@@ -106,11 +106,11 @@ fn lose(desk: &Arc<Desk>, toolbox: &str, lease: &Lease, now: u64) {
             call_id = call.call_id,
             toolbox,
             tool = call.tool,
-            reason = "its commander is lost",
+            reason = "its commander left or fell silent",
             "a run is ended"
         );
         call.end(Cause::Cancelled {
-            by: format!("the loss of its commander `{peer}`"),
+            by: format!("its commander `{peer}`, which left or fell silent"),
         });
     }
 }

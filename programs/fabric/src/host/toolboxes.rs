@@ -274,7 +274,8 @@ impl Toolboxes {
             Decide::Allow => return None,
             Decide::Deny => "",
             Decide::Confirm => {
-                ", which has it confirmed, and on a host nobody confirms: a rule with \"who\": \"machine\" before it decides otherwise"
+                " asks for a confirmation, and nobody can confirm on a host: put a rule with \"who\": \"machine\" and \"decide\": \
+                 \"allow\" before it"
             }
         };
         let reason = decision

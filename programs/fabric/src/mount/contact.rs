@@ -87,7 +87,7 @@ impl Shared {
         self.note_ends(lost, why);
         // Where the host only halts, and for what it lets go on, a stop from here would be one more than happens there.
         if moved && !halts {
-            let reason = format!("{why}, while something moved; it stops there by itself");
+            let reason = format!("{why} during motion; the host stops the machine by itself");
             self.event("latched", Severity::Error, json!({ "reason": reason }));
         }
         self.complain(why);

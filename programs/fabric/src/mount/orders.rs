@@ -175,7 +175,10 @@ impl Toolbox for Mount {
         };
         if !reached || on_its_way {
             let why = shared.not_reached();
-            let text = format!("{}; a stop is lifted there, not here alone", why.message);
+            let text = format!(
+                "{}; the stop holds on that host, too: resume again when it is reached",
+                why.message
+            );
             return reply(Err(Failure::new(FailureKind::EmergencyStop, text).into()));
         }
         if let Some(StopView { stop_id, reason }) = newer {
@@ -200,8 +203,10 @@ impl Toolbox for Mount {
                 Some(refused) => Err(failure_of(refused).into()),
                 None => {
                     let text = format!(
-                        "host `{}` did not answer, or does not let `{}` lift a stop: that needs the role operator there",
-                        this.line.host, this.line.identity.name
+                        "host `{host}` did not answer. If it is reachable (`ovos-tools fabric doctor`), `{name}` lacks the role operator \
+                         there: run `ovos-tools fabric allow {name} --role operator` on that host",
+                        host = this.line.host,
+                        name = this.line.identity.name
                     );
                     Err(Refusal::from(Failure::new(FailureKind::EmergencyStop, text)))
                 }

@@ -63,13 +63,15 @@ impl Shared {
         let (host, at) = (&self.line.host, &self.line.endpoint);
         let trouble = self.trouble.lock().clone();
         let why = match trouble.as_str() {
-            "" if !self.view.lock().reached => "it was not heard yet",
+            "" if !self.view.lock().reached => {
+                "it has not answered yet; `ovos-tools fabric doctor` shows why"
+            }
             "" => "it does not answer",
             trouble => trouble,
         };
         Failure::new(
             FailureKind::ToolboxUnavailable,
-            format!("host `{host}` ({at}) is not reached: {why}"),
+            format!("cannot reach host `{host}` ({at}): {why}"),
         )
     }
 
@@ -77,7 +79,9 @@ impl Shared {
     pub(super) fn lost(&self, why: &str) -> Failure {
         Failure::new(
             FailureKind::ToolboxUnavailable,
-            format!("{why} while this ran; whether it was done is not known"),
+            format!(
+                "{why} during this call, which may or may not have been carried out: check before you call it again"
+            ),
         )
     }
 

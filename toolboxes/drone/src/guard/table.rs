@@ -58,7 +58,7 @@ impl Need {
                     return refuse(
                         taken.code(),
                         format!(
-                            "{}; motion is refused until ovos.tools.resume{}",
+                            "{}; motion is refused until an operator runs `ovos-tools resume`{}",
                             taken.how,
                             handover(facts.mode)
                         ),
@@ -75,15 +75,15 @@ impl Need {
             Self::OursOrOperator if facts.caller.operator => Ok(()),
             Self::OursOrOperator => Self::Ours.check(facts, limits).map_err(|refusal| Refusal {
                 msg: format!(
-                    "{}; until then only an operator may command it (a service with operator_tools)",
+                    "{}; until then only an operator may command it (service.operator_tools)",
                     refusal.msg
                 ),
                 ..refusal
             }),
             Self::UnlatchedOrOperator => {
                 demand(!facts.caller.latched || facts.caller.operator, "latched", || {
-                    "in emergency stop, only an operator may call rtl (ovos.tools.resume, or a service with operator_tools); \
-                     land and hold work"
+                    "in emergency stop only an operator may call rtl: run `ovos-tools resume` first, or set service.operator_tools to \
+                     true; land and hold work"
                         .into()
                 })
             }
@@ -167,12 +167,12 @@ impl Need {
 fn handover(mode: Option<Mode>) -> String {
     match mode {
         Some(mode) if mode.is_manual() => format!(
-            ", which is refused while a pilot flies (mode {}). First select another mode with the remote control or the ground \
-             station, or have an operator call hold",
+            "; while a pilot flies (mode {}) that is refused: first select another mode with the remote control or the ground station, or \
+             have an operator call hold",
             mode.name()
         ),
         Some(mode) => format!(
-            ", which is possible now (no pilot flies it: mode {})",
+            "; that is possible now, because no pilot flies it (mode {})",
             mode.name()
         ),
         None => String::new(),

@@ -352,9 +352,9 @@ impl Control {
         let crossed = match (crosses, self.stops) {
             (false, _) => "",
             (true, false) => {
-                "; one of our commands was on its way: if it took effect since, the pilot's mode is restored"
+                "; a command of this toolbox was still on its way; if it has changed the mode, the pilot's mode is set again"
             }
-            (true, true) => "; an emergency stop was on its way and may have taken effect since",
+            (true, true) => "; an emergency stop was still on its way and may have taken effect",
         };
         let taken = OverrideCause {
             how: format!("{how}{crossed}{words}"),

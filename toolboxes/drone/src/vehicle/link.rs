@@ -456,7 +456,7 @@ async fn follow_file(vehicle: Arc<Vehicle>, path: PathBuf) -> Option<String> {
         if let Ok(Some((stamp, scene))) = read.await {
             last = Some(stamp);
             if let Some(Err(error)) = scene.map(|scene| vehicle.see(scene)) {
-                tracing::warn!(file = %path.display(), %error, "a scene was refused");
+                tracing::warn!(file = %path.display(), %error, "ignored invalid vision data");
             }
         }
         tokio::time::sleep(FILE).await;

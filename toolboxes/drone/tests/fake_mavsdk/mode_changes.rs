@@ -206,7 +206,7 @@ fn a_failsafe_is_named_as_that_and_a_ground_station_is_not() {
 /// Which of the two cases of a takeover it is: one that PX4 has ended itself, or one that lasts.
 #[test]
 fn a_refusal_says_whether_a_resume_is_possible() {
-    for (ended, part) in [(true, "possible now"), (false, "refused while a pilot flies")] {
+    for (ended, part) in [(true, "possible now"), (false, "while a pilot flies (mode")] {
         airborne(json!({}), 5.0, |paused| async move {
             let far = json!({"north_m": 40, "east_m": 0, "down_m": -6});
             let under_way = |sim: &Sim| sim.vehicle.body().position[0] > 10.0;

@@ -112,7 +112,7 @@ fn describe(
     let in_use_by = owner(&device);
     let owned = in_use_by
         .as_ref()
-        .map(|owner| format!("the instance '{owner}' holds it"));
+        .map(|owner| format!("the pipeline '{owner}' uses it: stop that pipeline first"));
     let permission = rustix::fs::access(&node, rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK);
     let problem = permission.err().map(|error| why(&io::Error::from(error), &node));
     let reason = owned

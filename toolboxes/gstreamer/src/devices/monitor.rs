@@ -102,7 +102,7 @@ impl Monitor {
                 available: in_use_by.is_none(),
                 reason: in_use_by
                     .as_ref()
-                    .map(|owner| format!("the instance '{owner}' holds it")),
+                    .map(|owner| format!("the pipeline '{owner}' uses it: stop that pipeline first")),
                 in_use_by,
                 current_signal: None,
                 signal: None,
@@ -146,7 +146,7 @@ impl Monitor {
                 available: in_use_by.is_none(),
                 reason: in_use_by
                     .as_ref()
-                    .map(|owner| format!("the instance '{owner}' holds it")),
+                    .map(|owner| format!("the pipeline '{owner}' uses it: stop that pipeline first")),
                 in_use_by,
                 element: found.element,
                 caps: found.caps,

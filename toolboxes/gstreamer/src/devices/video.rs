@@ -175,7 +175,7 @@ fn describe(
     };
     let owned = owner
         .as_ref()
-        .map(|owner| format!("the instance '{owner}' holds it"));
+        .map(|owner| format!("the pipeline '{owner}' uses it: stop that pipeline first"));
     let reason = owned.or(problem).or(signal_problem);
     let signal = match answer.signal {
         Some(Incoming::Signal(signal)) => Some(signal),
@@ -211,8 +211,8 @@ pub(super) fn why(error: &io::Error, path: &Path) -> String {
         io::ErrorKind::PermissionDenied
             if is_confined() && rustix::fs::access(path, Access::READ_OK | Access::WRITE_OK).is_ok() =>
         {
-            "the service does not let this toolbox open it: it is not in `devices`, or it was plugged in after the toolbox was \
-             started; add it to `devices`, or restart the toolbox with `ovos-tools reload`"
+            "this toolbox may not open it: add it to `devices` of the section gstreamer; if it is there, it was plugged in later: restart \
+             the toolbox with `ovos-tools reload`"
                 .to_owned()
         }
         io::ErrorKind::PermissionDenied => format!(
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "/dev/video0 Camera usb-cam - YUYV+MJPG Some(\"the instance 'cam' holds it\")",
+                "/dev/video0 Camera usb-cam - YUYV+MJPG Some(\"the pipeline 'cam' uses it\")",
                 "/dev/video1 name of video1 camera -  Some(\"no permission to open it\")",
                 "/dev/video3 rk_hdmirx hdmi-in 3840x2160@30 NV12 None",
                 "/dev/video4 rk_hdmirx hdmi-in - NV12 Some(\"no signal\")",

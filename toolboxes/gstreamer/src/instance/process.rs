@@ -89,7 +89,7 @@ pub(super) fn made(
             }
             Ok(Input::Gone(how)) => {
                 let text = format!(
-                    "the pipeline's process ended ({}) while it made the pipeline",
+                    "the pipeline's process ended ({}) while the pipeline was being built",
                     or_well(&how)
                 );
                 return Err(Some(ToolError::new("PipelineError", text)));
@@ -167,7 +167,7 @@ impl Progress {
             }
             (_, [element]) => (
                 element.clone(),
-                format!("{ended} while the thread of '{element}' ran, the only one"),
+                format!("{ended} while '{element}', the only element with a thread, was running"),
             ),
             (Some(element), threads) => (
                 "pipeline".to_owned(),
@@ -198,7 +198,7 @@ mod tests {
                 &[("sink", 2), ("queue", 2), ("source", 2), ("sink", 3)],
                 &["queue"],
                 "queue",
-                "the only one",
+                "the only element with a thread",
             ),
             (
                 &[("sink", 4), ("queue", 4), ("source", 4)],

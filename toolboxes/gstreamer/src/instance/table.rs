@@ -327,7 +327,7 @@ impl State {
 
 fn in_use(what: &str, owner: &Instance) -> ToolError {
     ToolError::busy(format!(
-        "{what} is in use by the instance {}: stop that one first",
+        "the pipeline {} uses {what}: stop that pipeline first",
         owner.id()
     ))
 }

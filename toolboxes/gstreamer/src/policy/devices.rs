@@ -36,7 +36,7 @@ impl Devices {
         } else {
             self.0.join(", ")
         };
-        let why = format!("the device {device:?}{text} matches none of {all}");
+        let why = format!("the device {device:?}{text} is not in `devices`: {all}");
         Err(Refusal::new(why, "devices").allowed_by(&self.0, &name))
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn canonical(device: &str) -> Result<String, String> {
         });
         return match path {
             Ok(path) => Ok(path.display().to_string()),
-            Err(_) => Err(format!("the device {device:?} leads nowhere")),
+            Err(_) => Err(format!("the device {device:?} does not exist")),
         };
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.:,=-@".contains(c);

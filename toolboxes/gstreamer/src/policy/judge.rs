@@ -241,7 +241,7 @@ impl Policy {
             }),
             Kind::Pairs => self.check_words(text, site, uses),
             Kind::Files => Err(Refusal::new(
-                "it may name files, and the kernel does not confine this process",
+                "it can open files, and nothing confines the pipeline to its folders",
                 "allow_elements",
             )),
             Kind::Unlisted if site.allowed => self.check_words(text, site, uses),

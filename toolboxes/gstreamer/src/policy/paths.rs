@@ -120,7 +120,10 @@ impl Roots {
         match entries.find(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink())) {
             None => Ok(()),
             Some(link) => {
-                let why = format!("a pattern may match the link {}", link.path().display());
+                let why = format!(
+                    "the pattern may match the link {}, which can lead outside the folders",
+                    link.path().display()
+                );
                 Err(Refusal::new(why, key(access)))
             }
         }
@@ -163,7 +166,7 @@ fn resolve(text: &str) -> Result<PathBuf, &'static str> {
         .ok_or("cannot be looked up")?;
     let mut path = existing
         .canonicalize()
-        .map_err(|_| "goes through a link that leads nowhere, or a folder that cannot be read")?;
+        .map_err(|_| "goes through a broken link, or a folder that cannot be read")?;
     let rest = written.strip_prefix(existing).unwrap_or(Path::new(""));
     for part in rest.components() {
         let Component::Normal(name) = part else {
@@ -189,7 +192,7 @@ fn check_counter(text: &str) -> Result<(), &'static str> {
     if is_counter && !after.contains('%') {
         Ok(())
     } else {
-        Err("has a % that is not one counter such as %05d")
+        Err("has a % that is not a single counter such as %05d")
     }
 }
 

@@ -365,7 +365,7 @@ fn outside(element: &gst::Element, machine: &Machine, holders: &Holders, warning
     let address = text("uri").or_else(|| text("location"));
     if let Some(device) = text("device").filter(|device| device.starts_with("/dev/")) {
         if let Some(owner) = holders.owner_of(&device) {
-            let message = format!("'{device}' is in use by the instance '{owner}': stop that first");
+            let message = format!("the pipeline '{owner}' uses '{device}': stop that pipeline first");
             warn(warnings, "device_in_use", element, message);
         } else if !machine.config.below_sysroot(&device).exists() {
             let message = format!(

@@ -123,7 +123,10 @@ impl Recording {
                 // It is not finished, but removed: it was made for this recording.
                 _ = recording.stop(pipeline);
                 _ = std::fs::remove_file(path);
-                return Err(wrong(format!("no branch can be put behind '{}'", tap.pad.name())));
+                return Err(wrong(format!(
+                    "cannot branch off the stream after '{}'",
+                    tap.pad.name()
+                )));
             };
             recording.links.push((branch, end));
         }
@@ -142,8 +145,8 @@ impl Recording {
     pub(super) fn check(&self) -> Result<(), String> {
         if !self.begun.iter().all(|begun| begun.load(Ordering::Relaxed)) {
             return Err(
-                "no key frame came, with which a recording begins: record for longer, or let the encoder make one more often, \
-                 such as with key-int-max=50"
+                "the recording is empty, because no key frame arrived: record for longer, or set the encoder to more key frames, such as \
+                 key-int-max=50"
                     .to_owned(),
             );
         }
@@ -163,7 +166,7 @@ impl Recording {
         if self.links.is_empty() {
             // Nothing has come in, so no end comes either.
             self.remove(pipeline);
-            return Err("nothing was linked to it".to_owned());
+            return Err("the recording received no stream".to_owned());
         }
         let (sender, receiver) = sync_channel(1);
         let mut sinks = self.bin.iterate_sinks();
@@ -201,7 +204,8 @@ impl Recording {
         if !is_free {
             // Without it the stream would end.
             return Err(
-                "the stream still goes through it: the file is finished with the pipeline".to_owned(),
+                "the recording cannot be detached now; its file is finished when the pipeline stops"
+                    .to_owned(),
             );
         }
         let end = receiver.recv_timeout(FINISH);
@@ -210,7 +214,12 @@ impl Recording {
             drop(sink.stream_lock());
         }
         self.remove(pipeline);
-        end.map_err(|_| format!("its end did not arrive in the file within {} s", FINISH.as_secs()))?;
+        end.map_err(|_| {
+            format!(
+                "the file was not finished within {} s; it may end early",
+                FINISH.as_secs()
+            )
+        })?;
         self.check()
     }
 

@@ -102,7 +102,7 @@ fn what_has_ended_by_itself_comes_back_until_it_is_stopped() {
         let status = rig.status_until("film", "end", |status| status["state"] == "ended");
         assert_eq!(status["reason"], "end of stream", "{status}");
         let failure = rig.fails("pipeline_status", json!({"instance_id": "other"}));
-        assert!(failure.message.contains("no instance other"), "{failure}");
+        assert!(failure.message.contains("no pipeline other"), "{failure}");
     }
     rig.ok("stop_pipeline", json!({"instance_id": "film"}));
     rig.reopen();

@@ -206,7 +206,7 @@ impl ActionOutput {
         let tenth = |value: f64| (value * 10.0).round() / 10.0;
         let (asked, used) = (tenth(asked), tenth(used));
         self.with("clamped", json!({argument: {"asked": asked, "used": used}}))
-            .note(format!("it ends at {used} mm"))
+            .note(format!("it went to {used} mm, its end"))
     }
 
     /// Adds a note about a part that was missing.

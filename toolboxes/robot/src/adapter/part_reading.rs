@@ -29,13 +29,13 @@ impl JointReading {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(super) enum SilentJoint {
     /// The robot does not tell it.
-    #[error("the robot does not say where {joint} is")]
+    #[error("the robot does not report the position of {joint}")]
     Never {
         /// The part and the joint.
         joint: String,
     },
     /// The robot has told it, and does not any more.
-    #[error("the robot has not said where {joint} is for {:.1} s", age.as_secs_f64())]
+    #[error("the robot has not reported the position of {joint} for {:.1} s", age.as_secs_f64())]
     For {
         /// The part and the joint.
         joint: String,

@@ -38,7 +38,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The reason that is given for a robot that hears us and sends nothing.
-const SILENT: &str = "the robot is silent: it has not said where its joints are for a second; check its power, and that what \
+const SILENT: &str = "the robot is silent: it has not reported the positions of its joints for a second; check its power, and that what \
                       publishes its state runs and does so more than once a second";
 
 /// The robot's side of the connection. No method blocks.
@@ -163,7 +163,7 @@ where
         let refusal = result.err();
         let mut known = self.shared.refusal.lock();
         if let Some(error) = refusal.as_ref().filter(|_| *known != refusal) {
-            tracing::warn!(robot = self.shared.name, %error, "cannot reach it; it is tried again");
+            tracing::warn!(robot = self.shared.name, %error, "cannot reach the robot; trying again");
         }
         *known = refusal;
     }
@@ -176,7 +176,7 @@ where
 impl<L: Link> Watched for Shared<L> {
     fn stop(&self) {
         if let Some(Err(error)) = self.link.get().map(|link| link.say(&Velocity::default())) {
-            tracing::warn!(robot = self.name, %error, "cannot say stop");
+            tracing::warn!(robot = self.name, %error, "cannot send the stop");
         }
     }
 

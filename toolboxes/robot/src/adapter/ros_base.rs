@@ -94,7 +94,7 @@ impl RosBase {
         };
         if spot.frame != navigate.frame {
             return Err(ActionError::Refused(format!(
-                "the place is in the frame {}, and {} goes to places in {}",
+                "the place is in the frame {}, but {} navigates in {}: remember the place again",
                 spot.frame,
                 self.remote.name(),
                 navigate.frame
@@ -301,7 +301,7 @@ impl Adapter for RosBase {
                 let open = link.goals.stop(&Subsystem::EACH);
                 let graph = link.graph.as_ref();
                 for error in link.goals.open.cancel(graph, &open, GOAL_ENDS).await {
-                    tracing::warn!(%error, "a goal may go on");
+                    tracing::warn!(%error, "a goal may still be running");
                 }
             }
             self.remote.close();

@@ -188,7 +188,7 @@ impl UnitreeG1 {
         let refused = |why: &str| Err(ActionError::Refused(why.to_owned()));
         if link.arms.are_ours() {
             return refused(
-                "the arms are led joint by joint: send them home (go_to_pose home) before an action of the robot's own",
+                "this toolbox controls the joints of the arms: call go_to_pose with pose home first, then an action of the robot's own",
             );
         }
         if link.gestures.are_under_way() {

@@ -221,7 +221,7 @@ pub(super) fn place_to_hold<L: Link>(
         Err(SilentJoint::Never { .. }) => None,
         Err(silent) => {
             let robot = remote.name();
-            tracing::warn!(robot, part = %on, %silent, "a stop holds this part where it was last sent");
+            tracing::warn!(robot, part = %on, %silent, "no measured position: the stop holds this part at its last target");
             None
         }
     }
@@ -245,7 +245,7 @@ pub(super) async fn followed<L: Link>(
     let behind = || {
         let at = match reading().within(sent.elapsed()) {
             Ok(at) => at,
-            Err(silent) => return Some(format!("{on} was sent there, and {silent}")),
+            Err(silent) => return Some(format!("{on} was commanded, but {silent}")),
         };
         let mut joints = joints.iter().zip(from).zip(to).zip(&at);
         joints.find_map(|(((joint, from), to), at)| {

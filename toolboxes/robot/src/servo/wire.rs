@@ -272,13 +272,17 @@ impl Wire {
             let is_within = TURN.contains(&position) && (is_on || TURN.contains(&(position - offset)));
             let why = match (drive, mode) {
                 (1.., _) => format!(
-                    "its drive mode (register 10) is {drive}: it would move the other way round, in another time, or without being                      switched on; expected 0"
+                    "its drive mode (register 10) is {drive}, expected 0: in this mode it turns the other way round, takes times for \
+                     speeds, or switches its torque on by itself"
                 ),
                 (_, SINGLE_TURN) if offset.abs() > 1024 => format!(
-                    "it is in mode 3, in which it ignores its homing offset of {offset}; recover_servo with action reconfigure                      makes it count turns"
+                    "it is in mode 3, which ignores its homing offset of {offset}; recover_servo with action reconfigure makes it \
+                     count turns"
                 ),
                 _ if !is_within => format!(
-                    "it reads step {position} with the homing offset {offset}, and has the end of a turn in the range of its joint:                      expected 0 to 4095, also without the offset. Move the joint by hand to its middle and restart the servo                      (recover_servo, action reboot); where that does not help, turn its horn and calibrate it again"
+                    "it reads step {position} with the homing offset {offset}, so its count wraps round inside the range of its joint; \
+                     expected 0 to 4095, with and without the offset. Move the joint by hand to its middle and restart the servo \
+                     (recover_servo, action reboot); if that does not help, turn its horn and calibrate it again"
                 ),
                 _ => continue,
             };

@@ -117,7 +117,7 @@ struct PointAtPerson {
     /// auto is the arm on the person's side.
     #[serde(default)]
     arm: AutoArm,
-    /// Only clarification may be repeated within 2 min.
+    /// Send clarification to point again within 2 min.
     #[serde(default)]
     context: PointContext,
 }
@@ -180,7 +180,7 @@ fn not_again(unit: &Unit, name: &str) -> Result<(), ToolError> {
     Err(ToolError::new(
         "RateLimited",
         format!(
-            "{} has pointed at {name} {} s ago: wait {} s, or use the context clarification",
+            "{} has pointed at {name} {} s ago: wait {} s, or send context=clarification",
             unit.name,
             passed.as_secs(),
             (POINT_PAUSE - passed).as_secs() + 1

@@ -80,12 +80,12 @@ fn wave(unit: &Unit, args: Wave) -> Planned<'_> {
         .into_iter()
         .partition(|arm| unit.capabilities().waves(*arm));
     if let ([], [arm, ..]) = (able.as_slice(), unable.as_slice()) {
-        let what = format!("a wave with {arm}: its own wave moves the other arm");
+        let what = format!("waving with {arm} (its built-in wave moves the other arm)");
         return Err(tool_error(unit.lacks(what)));
     }
     let graph = unable.iter().fold(Graph::new(unit), |graph, arm| {
         graph.note(format!(
-            "{arm} did not wave: {}'s own wave moves one arm",
+            "{arm} did not wave: {}'s built-in wave moves one arm",
             unit.name
         ))
     });
@@ -122,7 +122,9 @@ fn move_arm(unit: &Unit, args: MoveArm) -> Planned<'_> {
     let arms = args.arm.each();
     let (angles, pose) = match (args.position, args.at.point()?) {
         (Some(_), Some(_)) => {
-            return Err(ToolError::bad_args("position, x: give a position, or x, y and z"));
+            return Err(ToolError::bad_args(
+                "position, x: give either position, or x, y and z",
+            ));
         }
         (None, None) => {
             return Err(ToolError::bad_args(

@@ -83,7 +83,7 @@ fn run_policy(unit: &Unit, args: RunPolicy) -> Planned<'_> {
     Ok(Graph::new(unit)
         .wave([on(Subsystem::All, policy.longest(seconds) + BACK, step)])
         .note(format!(
-            "while {} has the robot, no limit of this toolbox holds: those in the servos and those of the program do",
+            "while {} controls the robot, no limit of this toolbox holds: only those in the servos and those of the program do",
             args.policy
         )))
 }

@@ -75,7 +75,7 @@ struct AlertHazard {
     #[serde(default)]
     #[schemars(range(min = -360.0, max = 360.0))]
     bearing_degrees: Option<f64>,
-    /// Refused: it was clockwise. Send bearing_degrees, positive to the left.
+    /// No longer accepted (it was clockwise): send bearing_degrees, positive to the left.
     #[serde(default)]
     #[schemars(range(min = -360.0, max = 360.0))]
     direction_degrees: Option<f64>,

@@ -105,7 +105,10 @@ fn a_k1_by_rpc_leads_both_arms_and_waves_with_both_at_once() {
     // Its own wave waits until the arms are given back.
     let refused = scene.harness.invoke("wave", json!({"arm": "right"})).unwrap();
     assert!(
-        refused["message"].as_str().unwrap().contains("send them home"),
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .contains("call go_to_pose with pose home"),
         "{refused}"
     );
     let refused = scene.harness.invoke("dance", json!({"duration": 0.5})).unwrap();

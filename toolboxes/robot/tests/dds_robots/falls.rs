@@ -23,7 +23,7 @@ fn it_is_not_moved_before_it_has_said_that_it_stands() {
         return;
     };
     for (word, expected) in [
-        ("", "has not said on /fall_down whether it stands"),
+        ("", "no report on /fall_down whether the robot stands"),
         ("fall 2", "the robot has fallen and lies on the floor"),
     ] {
         if !word.is_empty() {

@@ -152,7 +152,7 @@ fn an_arm_that_its_own_wave_does_not_move_is_said() {
     assert!(
         refused
             .message
-            .contains("not supported by hal: a wave with left_arm"),
+            .contains("not supported by hal: waving with left_arm"),
         "{refused:?}"
     );
     assert!(asked(&scene.frames()).is_empty());

@@ -47,7 +47,7 @@ fn an_arm_that_is_not_told_of_any_more_is_not_led_and_not_swung_by_a_stop() {
     led_below(kind, &scene, "left_arm", -20.0);
     obey(&scene, "hush 1");
     let before = sent(kind, &scene, "left_arm").len() - 1;
-    let unsaid = "has not said where left_arm shoulder_pitch is";
+    let unsaid = "has not reported the position of left_arm shoulder_pitch";
     let failure = run.wait().result().unwrap_err();
     assert!(failure.message.contains(unsaid), "{failure:?}");
     // The head's joints are still told: the robot as a whole is not silent.

@@ -222,7 +222,7 @@ fn a_base_that_is_told_rarely_neither_runs_into_things_nor_says_that_it_stood() 
     }
     let towards = json!({"direction": "forward", "distance": 2.0, "speed": 0.2});
     let ended = format!("{:?}", scene.harness.invoke("move_base", towards));
-    assert!(ended.contains("in its way"), "{ended}");
+    assert!(ended.contains("an obstacle is"), "{ended}");
     let lines = scene.base.lines();
     let stood = lines.iter().rev().find_map(|line| {
         let frame: Value = serde_json::from_str(line).ok()?;
@@ -304,15 +304,15 @@ fn what_was_not_done_is_said_and_never_a_success() {
     let rosbridge: Meet = over_rosbridge::scene;
     let rows: [Row; 13] = [
         ("dds", dds, "twist", Some("stuck"), "does not move"),
-        ("dds", dds, "twist", Some("wall"), "in its way"),
+        ("dds", dds, "twist", Some("wall"), "an obstacle is"),
         (
             "dds",
             dds,
             "twist",
             Some("second scanner"),
-            "scans of several scanners",
+            "several scanners publish there",
         ),
-        ("dds", dds, "twist", Some("second count"), "odometry jumps by 5"),
+        ("dds", dds, "twist", Some("second count"), "odometry jumped by 5"),
         ("dds", dds, "twist", Some("silent"), "silent"),
         ("dds", dds, "twist", Some("SIGSTOP"), "silent"),
         ("dds", dds, "deaf", None, "nothing subscribes to /cmd_vel"),

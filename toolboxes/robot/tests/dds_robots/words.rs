@@ -203,7 +203,10 @@ fn the_g1s_own_functions_are_called_as_they_should() {
     // Two actions at once would fight: its own waits until the arms are given back.
     let refused = scene.harness.invoke("wave", json!({"arm": "right"})).unwrap();
     assert!(
-        refused["message"].as_str().unwrap().contains("send them home"),
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .contains("call go_to_pose with pose home"),
         "{refused}"
     );
     scene.call("go_to_pose", json!({"pose": "home"}));

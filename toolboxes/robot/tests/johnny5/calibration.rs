@@ -201,7 +201,7 @@ fn measured_ends_are_written_where_that_is_allowed_and_a_backup_brings_the_old_o
     let write = json!({"arm": "right", "mode": "full", "write": true});
     let unseen = harness.invoke("calibrate_arm", write.clone()).unwrap();
     assert!(
-        unseen["success"] == false && unseen["message"].to_string().contains("was not measured"),
+        unseen["success"] == false && unseen["message"].to_string().contains("has not been measured"),
         "{unseen:#}"
     );
     let shown = call(&harness, "calibrate_arm", json!({"arm": "right", "mode": "full"}));

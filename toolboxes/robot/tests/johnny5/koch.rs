@@ -217,7 +217,7 @@ fn what_it_cannot_do_safely_is_refused_with_the_reason() {
             // It would count a turn more with the torque on, and go the long way round.
             "the end of a turn in the range of the joint",
             |line| _ = line.servo(4, |servo| servo.push(-1960.0)),
-            "has the end of a turn in the range of its joint",
+            "its count wraps round inside the range of its joint",
         ),
         (
             "another time base, in which a velocity is a time",
@@ -230,9 +230,9 @@ fn what_it_cannot_do_safely_is_refused_with_the_reason() {
             "is in wheel mode",
         ),
         (
-            "its own limits",
+            "limits stored in the servo",
             |line| _ = line.table(2, |table| table.set(c::MIN_POSITION, 4, 2000)),
-            "by its own limits (registers 52 and 48)",
+            "(registers 52 and 48); calibrate it",
         ),
     ];
     for (name, break_it, why) in rows {

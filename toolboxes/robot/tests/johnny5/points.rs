@@ -201,7 +201,7 @@ fn a_hand_goes_to_none_of_twenty_points_and_says_why() {
         (json!({"arm": "both", "x": 0.2, "y": 0.0, "z": 0.1}), "one arm"),
         (
             json!({"arm": "right", "position": "home", "x": 0.2, "y": 0.0, "z": 0.1}),
-            "give a position, or",
+            "give either position, or",
         ),
     ] {
         let refused = robot.invoke("move_arm", args.clone()).unwrap_err().to_string();

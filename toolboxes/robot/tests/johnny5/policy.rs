@@ -258,7 +258,7 @@ fn a_program_gives_the_arm_back_however_it_ends() {
         let joints = done["data"]["joints"].as_object().unwrap();
         assert_eq!(joints.len(), 6, "{behaviour}: {done:#}");
         assert_eq!(arm.torque(), [1; 6], "{behaviour}: held with power");
-        let sunk = done.to_string().contains("had no torque any more");
+        let sunk = done.to_string().contains("had lost their torque");
         assert_eq!(
             sunk,
             matches!(behaviour, "lets_go" | "fails" | "does_nothing" | "floods") || word == "not_started",
@@ -418,7 +418,7 @@ fn another_program_on_the_port_is_named() {
         .invoke("run_policy", json!({"policy": "swing", "seconds": 30}))
         .unwrap();
     assert_eq!(done["success"], false, "{done:#}");
-    let named = format!("sleep (process {}) has ", other.id());
+    let named = format!("sleep (process {}) ", other.id());
     assert!(done.to_string().contains(&named), "{done:#}");
     arm.is_at_rest("beside another program");
     drop(robot.close());

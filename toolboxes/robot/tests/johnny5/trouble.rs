@@ -82,7 +82,7 @@ async fn a_missing_servo_is_done_without_when_the_robot_was_told_to() {
     let _ = body.left.take_frames();
     let output = run(&robot, Subsystem::LeftArm, pose()).await.unwrap();
     assert!(
-        output.notes[0].contains("did without left_arm wrist_roll"),
+        output.notes[0].contains("left out left_arm wrist_roll"),
         "{output:?}"
     );
     // It is looked for now and then, and told nothing.

@@ -64,7 +64,10 @@ fn a_poses_file_extends_the_built_in_ones() {
     let output = robot.invoke("dance", json!({"style": "groovy"})).unwrap();
     assert_eq!(output["success"], true, "{output:#}");
     // A taught place needs no note. The hand reaches it, and has nothing to put down.
-    for (location, excuse) in [("mug", None), ("shelf", Some("it was not taught where shelf is"))] {
+    for (location, excuse) in [
+        ("mug", None),
+        ("shelf", Some("the place of shelf was not taught")),
+    ] {
         let output = robot
             .invoke("place_object", json!({"location": location}))
             .unwrap();
@@ -280,7 +283,7 @@ fn faults_are_told_and_stay_where_they_are() {
     );
     assert_eq!(moved["success"], true, "{moved:#}");
     assert!(
-        moved["data"]["positions"].get("elbow").is_none() && moved.to_string().contains("did without"),
+        moved["data"]["positions"].get("elbow").is_none() && moved.to_string().contains("left out"),
         "{moved:#}"
     );
     output(

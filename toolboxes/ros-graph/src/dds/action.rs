@@ -173,7 +173,7 @@ pub(super) async fn send(
                         Some(message) => pass(message),
                         None if result_client.server().is_none() => break Err(GraphError::Lost {
                             name: name.clone(),
-                            reason: "the action left before the goal ended".to_owned(),
+                            reason: "the action server left before the goal ended".to_owned(),
                         }),
                         None => {}
                     },

@@ -123,7 +123,7 @@ impl Participant {
             .map_err(|error| unusable(name, error))?;
         // To a late reader, what is kept is said again.
         if quality.reliable && !quality.keeps && !greet(&writer) {
-            return Err(unusable(name, "the writer takes nothing"));
+            return Err(unusable(name, "the writer is full"));
         }
         self.node.writes(writer.guid());
         Ok(writer)

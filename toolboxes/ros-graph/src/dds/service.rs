@@ -156,7 +156,7 @@ impl Client {
             .write_with_options(raw, WriteOptionsBuilder::new().build());
         let identity = sent.map_err(|_| GraphError::Lost {
             name: self.service.clone(),
-            reason: "the request could not be written: nothing acknowledges".to_owned(),
+            reason: "the request was not acknowledged".to_owned(),
         })?;
         let key = match server.convention {
             Convention::Header => Key::Number(open.last),

@@ -298,7 +298,7 @@ async fn serve(
             },
             message = outgoing.recv() => match message {
                 Some(message) => Message::text(message.to_string()),
-                None => return "the graph was left".to_owned(),
+                None => return "this program has left the ROS graph".to_owned(),
             },
             _ = ping.tick() => match last_message.elapsed() {
                 quiet if quiet > SILENCE => return format!("nothing came for {quiet:?}"),
@@ -308,7 +308,7 @@ async fn serve(
         match tokio::time::timeout(SILENCE, socket.send(sent)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => return error.to_string(),
-            Err(_) => return "it takes nothing any more".to_owned(),
+            Err(_) => return "it accepts no more data".to_owned(),
         }
     }
 }
@@ -316,7 +316,7 @@ async fn serve(
 /// One message of the rosbridge.
 fn take(entries: &Mutex<Entries>, text: &str) {
     let Ok(mut message) = serde_json::from_str::<Value>(text) else {
-        tracing::warn!("rosbridge sent what is no JSON");
+        tracing::warn!("rosbridge sent a message that is not JSON");
         return;
     };
     let id = message["id"].as_str().unwrap_or_default().to_owned();

@@ -29,24 +29,28 @@ fn what_is_not_allowed_is_refused_before_anything_is_joined() {
         (
             "ros_publish",
             json!({"topic": "/level", "message": {}}),
-            "> publish: {\"/level\": {}}",
+            "allow.publish: {\"/level\": {}}",
         ),
         (
             "ros_publish",
             json!({"topic": "/Cmd_vel", "message": {}}),
-            "only /cmd_vel: an owner allows it",
+            "allowed: /cmd_vel. The owner can allow it",
         ),
         (
             "ros_call",
             json!({"service": "motor_power"}),
-            "> call: [\"/motor_power\"]",
+            "allow.call: [\"/motor_power\"]",
         ),
         (
             "ros_call",
             json!({"service": "/cmd_vel"}),
-            "only nothing: an owner allows it",
+            "allowed: nothing. The owner can allow it",
         ),
-        ("ros_goal", json!({"action": "/dock"}), "> goal: {\"/dock\": {}}"),
+        (
+            "ros_goal",
+            json!({"action": "/dock"}),
+            "allow.goal: {\"/dock\": {}}",
+        ),
         (
             "ros_call",
             json!({"service": "/dock/_action/cancel_goal"}),
@@ -90,7 +94,7 @@ fn a_velocity_is_said_for_its_time_and_ends_with_zero() {
             (json!({"message": {}, "seconds": 31}), "expected 0 to 30"),
             (
                 json!({"message": {}, "type": "std_msgs/msg/String"}),
-                "what ends a std_msgs/msg/String",
+                "the message that ends a std_msgs/msg/String",
             ),
             (
                 json!({"message": {}, "type": "own_msgs/msg/Odd"}),
@@ -388,12 +392,12 @@ fn a_goal_that_was_lost_is_cancelled_as_soon_as_something_answers() {
             meet: dds,
             before: &["unheard", "busy"],
             after: &["answers"],
-            says: "may go on",
+            says: "may still be running",
             ..LOSS
         },
         Loss {
             before: &["vanishes"],
-            says: "may go on",
+            says: "may still be running",
             ..LOSS
         },
         // Its id is known, and reaches it later.
@@ -408,7 +412,7 @@ fn a_goal_that_was_lost_is_cancelled_as_soon_as_something_answers() {
         },
         Loss {
             meanwhile: &["away 1000"],
-            says: "is away",
+            says: "is not available",
             ..LOSS
         },
     ];

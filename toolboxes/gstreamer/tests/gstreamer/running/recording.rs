@@ -206,7 +206,10 @@ fn a_recording_without_a_frame_is_not_called_finished() {
             assert_eq!(finished, Some(&json!(false)), "{tool} {container}: {stopped}");
             let status = rig.toolbox().call("pipeline_status", json!({"instance_id": id}));
             let text = format!("{stopped} {status:?}");
-            assert!(text.contains("no key frame came"), "{tool} {container}: {text}");
+            assert!(
+                text.contains("no key frame arrived"),
+                "{tool} {container}: {text}"
+            );
         }
     }
 }

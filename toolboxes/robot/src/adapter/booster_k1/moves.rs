@@ -158,7 +158,7 @@ impl BoosterK1 {
         };
         if is_own && link.are_ours() {
             return Err(ActionError::Refused(
-                "the arms are led joint by joint: send them home (go_to_pose home) before the robot's own wave or dance"
+                "this toolbox controls the joints of the arms: call go_to_pose with pose home first, then the robot's own wave or dance"
                     .to_owned(),
             ));
         }

@@ -48,7 +48,7 @@ impl Posture {
     /// What the robot has not reported yet.
     pub(super) fn unreported(&self) -> Option<&'static str> {
         (self.0.load(Ordering::SeqCst) == UNKNOWN).then_some(
-            "it has not said on /fall_down whether it stands; look at it, and check its motion control",
+            "no report on /fall_down whether the robot stands: look at it, and check that its motion control runs",
         )
     }
 

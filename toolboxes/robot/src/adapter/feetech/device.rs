@@ -262,7 +262,7 @@ impl Feetech {
                 there,
                 missing
                     .into_iter()
-                    .map(|servo| format!("did without {}", servo.label()))
+                    .map(|servo| format!("left out {}", servo.label()))
                     .collect(),
             )),
         }

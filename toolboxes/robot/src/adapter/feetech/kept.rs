@@ -75,12 +75,12 @@ impl Feetech {
             let near = (exact(THERE) / servo.scale).abs();
             if *value < min - near || *value > max + near {
                 return Err(ActionError::Refused(format!(
-                    "{} goes from {} to {} by its own limits ({}), and {} is beyond",
+                    "{}: {} is outside the limits stored in the servo, {} to {} ({}); calibrate it, or choose a value within them",
                     servo.label(),
+                    tenth(*value),
                     tenth(min),
                     tenth(max),
-                    self.family.limits(),
-                    tenth(*value)
+                    self.family.limits()
                 )));
             }
         }
@@ -165,8 +165,8 @@ impl Feetech {
         }
         servo.within(kept).ok_or_else(|| {
             ActionError::Refused(format!(
-                "{}: its own limits (steps {} to {}, {}) leave nothing of {} to {}; check its calibration, \
-             zero_step and reversed",
+                "{}: the limits stored in the servo (steps {} to {}, {}) do not overlap with {} to {}; check its calibration, zero_step \
+                 and reversed",
                 servo.label(),
                 kept.min,
                 kept.max,

@@ -142,7 +142,7 @@ impl Feetech {
         *self.loan.lock() = Some(Arc::clone(&guest));
         notify(Notice::Backend {
             state: BackendState::Degraded,
-            reason: format!("the program {name} has the robot"),
+            reason: format!("the program {name} controls the robot"),
         });
         Ok(guest)
     }
@@ -219,7 +219,7 @@ impl Feetech {
                 return Ok((stage, true));
             }
             let share = begun.elapsed().as_secs_f64() / whole.as_secs_f64();
-            control.progress(share.min(1.0), &format!("{name} has the robot"));
+            control.progress(share.min(1.0), &format!("{name} controls the robot"));
         }
         guest.end();
         let patience = Duration::from_secs_f64(policy.grace_seconds) + GONE;
@@ -272,13 +272,13 @@ impl Feetech {
         let joints = self.measured(control).await?;
         (self.notify)(Notice::Backend {
             state: BackendState::Connected,
-            reason: "the robot is back from the program".to_owned(),
+            reason: "the program has given the robot back".to_owned(),
         });
         let output = ActionOutput::default().with("joints", json!(joints));
         Ok(match without.is_empty() {
             true => output,
             false => output.note(format!(
-                "{} had no torque any more and may have sunk; with LeRobot --robot.disable_torque_on_disconnect=false keeps it",
+                "{} had lost their torque and may have sunk; with LeRobot, --robot.disable_torque_on_disconnect=false keeps it on",
                 without.join(", ")
             )),
         })
@@ -335,8 +335,8 @@ impl Feetech {
         });
         let (holder, port) = found.await.ok()??;
         Some(format!(
-            "{name} has ended, and {holder} has {port} open: end it before you move the robot, two programs on a bus disturb \
-             each other"
+            "{name} has ended, but {holder} still has {port} open: end {holder} before you move the robot, because two programs on one \
+             bus disturb each other"
         ))
     }
 

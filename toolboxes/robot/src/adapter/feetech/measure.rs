@@ -57,7 +57,7 @@ impl Feetech {
             let ends = self.known().measured.get(&(servo.bus, servo.id)).copied();
             let Some(ends) = ends else {
                 return Err(ActionError::Refused(format!(
-                    "{} was not measured since the start: call this without write first, and look at the ends",
+                    "{} has not been measured since the toolbox started: call this without write first, and check the ends",
                     servo.label()
                 )));
             };
@@ -72,8 +72,8 @@ impl Feetech {
             }
         }
         let word = match written.is_empty() {
-            true => "there was nothing to write",
-            false => "the ends that were felt are its limits now",
+            true => "nothing was written",
+            false => "the ends found are now its limits",
         };
         let trouble = written
             .is_empty()
@@ -120,7 +120,7 @@ impl Feetech {
         let [a, b] = ends;
         if a.felt && b.felt && (a.step - b.step).abs() < NARROWEST {
             return Err(self.broken(format!(
-                "{} does not move: it was felt at step {} to either side",
+                "{} does not move: both ends were found at step {}; check its power and its horn",
                 servo.label(),
                 a.step
             )));
@@ -153,7 +153,7 @@ impl Feetech {
         control: &Control,
     ) -> Result<Result<serde_json::Value, String>, ActionError> {
         if !ends.iter().any(|end| end.felt) {
-            return Ok(Err("no end was felt".to_owned()));
+            return Ok(Err("no end was found".to_owned()));
         }
         let kept = self.calibrations(&[servo], control).await?;
         let Some(kept) = kept.get(&(servo.bus, servo.id)).copied() else {
@@ -166,7 +166,9 @@ impl Feetech {
         let min = if low.felt { low.step + MARGIN } else { kept.min };
         let max = if high.felt { high.step - MARGIN } else { kept.max };
         if min + NARROWEST > max {
-            return Ok(Err(format!("steps {min} to {max} are not a range")));
+            return Ok(Err(format!(
+                "the ends found, steps {min} and {max}, are too close together"
+            )));
         }
         let id = servo.id;
         self.tell(servo.bus, vec![id], control, move |wire| {

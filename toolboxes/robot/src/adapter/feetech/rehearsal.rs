@@ -96,7 +96,7 @@ impl Rehearsal {
                 .map_err(|why| ActionError::Refused(format!("robots.{}.sim.faults: {why}", robot.name)))?;
         }
         if away {
-            let nowhere = format!("what robots.{}.sim.faults says is offline", robot.name);
+            let nowhere = format!("(offline: set in robots.{}.sim.faults)", robot.name);
             (config.ports.left, config.ports.right) = (Some(nowhere.clone()), Some(nowhere));
         }
         // A line of simulated servos is no hardware that is connected.

@@ -152,13 +152,13 @@ pub(super) fn settle(wire: &mut Wire, all: &[u8], joints: &[u8], rest: Rest) -> 
     confirmed(wire, unknown, slowed(wire))
 }
 
-const OFF: &str = "they were told to switch their torque off, and did not confirm it";
+const OFF: &str = "they have not confirmed that their torque is off";
 
 /// What joints do that did not say where they are.
 pub(super) fn slowed(wire: &Wire) -> &'static str {
     match wire.slows() {
-        true => "they go on at the smallest speed, a degree in eleven seconds, until they say where they are",
-        false => "they did not say where they are, and may go on to where they were sent",
+        true => "they keep moving, at one degree in eleven seconds, until they report their position",
+        false => "they have not reported their position and may move on to their last target",
     }
 }
 

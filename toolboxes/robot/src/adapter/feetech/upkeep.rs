@@ -99,7 +99,7 @@ impl Feetech {
             }
         }
         Ok(ActionOutput::new(format!(
-            "{powered} of {} motors of {on} hold with power",
+            "{powered} of {} motors of {on} have torque on",
             motors.len()
         ))
         .trouble(self.unread(&silent))
@@ -125,7 +125,7 @@ impl Feetech {
             notes.extend(
                 missing
                     .into_iter()
-                    .map(|id| format!("did without {}:{id}", bus.as_str())),
+                    .map(|id| format!("left out {}:{id}", bus.as_str())),
             );
             if ids.is_empty() {
                 continue;
@@ -150,9 +150,9 @@ impl Feetech {
             .await?;
         }
         let word = if enable {
-            "hold with power"
+            "have torque on"
         } else {
-            "have no power"
+            "have torque off"
         };
         Ok(ActionOutput {
             notes,
@@ -188,7 +188,7 @@ impl Feetech {
                     )));
                 }
                 self.sleep(control, Duration::from_millis(300)).await?;
-                "has started anew"
+                "has restarted"
             }
             Recovery::ResetError => {
                 // The servo's protection ends when its torque is switched off. A joint's torque is off already.
@@ -196,7 +196,7 @@ impl Feetech {
                     wire.write(id, Register::TORQUE, 0)
                 })
                 .await?;
-                "has let go of its error, and has no power"
+                "has cleared its error, and its torque is off"
             }
             Recovery::Reconfigure => {
                 self.tell(bus, vec![id], control, move |wire| configure(wire, id, is_wheel))
@@ -239,10 +239,10 @@ impl Feetech {
         known.missing = found;
         known.go_on = go_on;
         drop(known);
-        let word = if go_on { "done without them" } else { "refused" };
+        let word = if go_on { "run without them" } else { "are refused" };
         Ok(ActionOutput::new(match count {
             0 => "every servo is used".to_owned(),
-            _ => format!("{count} servos are left alone; what needs them is {word}"),
+            _ => format!("{count} servos are out of use; tools that need them {word}"),
         }))
     }
 

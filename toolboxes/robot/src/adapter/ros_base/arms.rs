@@ -45,10 +45,11 @@ impl RosBase {
         let mut angles = Vec::with_capacity(joints.len());
         for joint in joints {
             let reading = link.readings.joints.get(&joint.name);
-            let (age, _) = reading.ok_or_else(|| format!("where {} is was never told", joint.name))?;
+            let (age, _) =
+                reading.ok_or_else(|| format!("no position of {} has ever arrived", joint.name))?;
             let (_, position) = link.readings.joints.fresh(&joint.name).ok_or_else(|| {
                 format!(
-                    "where {} is was not told for {:.1} s",
+                    "no position of {} has arrived for {:.1} s",
                     joint.name,
                     age.as_secs_f64()
                 )
@@ -65,7 +66,7 @@ impl RosBase {
         let angles = until(control, LAG, || match self.angles(link, on)? {
             (age, angles) if age <= asked.elapsed() => Ok(angles),
             _ => Err(format!(
-                "where the joints of {on} are has not come since it was to move"
+                "no joint positions of {on} have arrived since the command"
             )),
         });
         angles.await?.map_err(|why| self.untold(&why))

@@ -335,8 +335,8 @@ impl RosBaseConfig {
                     && !(LEAST_FORCE..=10_000.0).contains(&force)
                 {
                     return wrong(format!(
-                        "{key}.force: expected {LEAST_FORCE} to 10000 N, got {force}; leave it out where the controller has its own, \
-                         which only ParallelGripperCommand can say"
+                        "{key}.force: expected {LEAST_FORCE} to 10000 N, got {force}; leave it out to let the controller choose (only \
+                         with ParallelGripperCommand)"
                     ));
                 }
             }
@@ -381,8 +381,8 @@ impl RosBaseConfig {
                 return Err(ModelError::parse(
                     "the channels",
                     format!(
-                        "{key}: {action} is {other} as well; expected a controller of its own for each arm and each hand, because one \
-                         that has two takes a goal of the one from the other"
+                        "{key}: {action} is {other} as well; expected a controller of its own for each arm and each hand, because a \
+                         shared controller drops the goal of one when the other gets a new one"
                     ),
                 ));
             }
@@ -394,8 +394,8 @@ impl RosBaseConfig {
 /// What is said of a hand whose action needs a force, and whose file has none.
 pub(super) fn unforced(on: Subsystem, action: &str) -> String {
     format!(
-        "channels.arms.{on}.gripper.force: missing, and {action} is {}, which is sent no command without a force: 0 is none at all for \
-         some controllers; give what full force is, in newtons",
+        "channels.arms.{on}.gripper.force: missing: {action} is {}, and some controllers take a force of 0 as no force at all; give the \
+         full force in newtons",
         GRIPPERS[0]
     )
 }

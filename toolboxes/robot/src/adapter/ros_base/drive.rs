@@ -46,7 +46,7 @@ fn in_the_way(link: &BaseLink, scan: &ScanChannel, velocity: &Velocity, speed: f
         Ok(Some(seen)) => seen,
         Ok(None) => {
             return Some(format!(
-                "nothing has come on {} for {} s: it does not drive without seeing its way; check the scanner",
+                "no scan on {} for {} s, and the base does not drive blind: check the scanner",
                 scan.topic,
                 SILENCE.as_secs()
             ));
@@ -57,7 +57,7 @@ fn in_the_way(link: &BaseLink, scan: &ScanChannel, velocity: &Velocity, speed: f
     let free = seen.free(velocity.y.atan2(velocity.x), scan.half_width)? - speed * age.as_secs_f64();
     (free <= scan.keep_free).then(|| {
         format!(
-            "something is {:.2} m away in its way, nearer than {} m: it stands",
+            "an obstacle is {:.2} m ahead, closer than {} m: the base has stopped",
             free.max(0.0),
             scan.keep_free
         )
@@ -105,13 +105,13 @@ impl RosBase {
             }
             if stands.elapsed() >= RESTS {
                 let says = match is_told {
-                    false => "has said nothing for a second since: look whether it stands".to_owned(),
+                    false => "no odometry has arrived for a second: check that it stands still".to_owned(),
                     true => format!(
-                        "says a second later that it still moves; stop it by its own button and look what else publishes {}",
+                        "its odometry says a second later that it still moves; stop it by its own button and check what else publishes {}",
                         self.config.velocity.topic
                     ),
                 };
-                return Err(self.trouble(format!("it was told to stand, and its odometry {says}")));
+                return Err(self.trouble(format!("the base was told to stop, but {says}")));
             }
             control.sleep(BaseLink::AGAIN).await?;
         }
@@ -136,7 +136,7 @@ impl RosBase {
         };
         trip.at(now).map_err(|metres| {
             self.trouble(format!(
-                "its odometry jumps by {metres:.1} m, so that its way is not known; check that one program alone publishes {}",
+                "the odometry jumped by {metres:.1} m, so the distance driven is unknown: check that only one program publishes {}",
                 self.config.odometry.as_deref().unwrap_or_default()
             ))
         })
@@ -198,10 +198,10 @@ impl RosBase {
             if passed >= limit {
                 return match measured.zip(gone) {
                     Some((way, (gone, _))) => Err(self.trouble(format!(
-                        "its odometry says {} of {} after {:.1} s",
+                        "after {:.1} s the odometry shows {} of {}",
+                        passed.as_secs_f64(),
                         shown(gone, turns),
-                        shown(way, turns),
-                        passed.as_secs_f64()
+                        shown(way, turns)
                     ))),
                     None => Ok(()),
                 };

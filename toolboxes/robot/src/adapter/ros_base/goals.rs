@@ -129,9 +129,9 @@ pub(super) fn shortfall(action: &str, end: &GoalEnd) -> Option<String> {
     let code = end.result["error_code"].as_i64().filter(|code| *code != 0);
     let how = match end.status {
         GoalStatus::Succeeded if code.is_none() => return None,
-        GoalStatus::Succeeded => "has ended as reached, with an error",
-        GoalStatus::Canceled => "was cancelled by another",
-        GoalStatus::Aborted => "was given up by the robot",
+        GoalStatus::Succeeded => "ended with success, but also with an error",
+        GoalStatus::Canceled => "was cancelled by another program",
+        GoalStatus::Aborted => "was aborted by the robot",
         GoalStatus::Unknown => "is not known to the robot any more",
     };
     let text = |key: &str| end.result[key].as_str().filter(|text| !text.is_empty());
@@ -156,7 +156,7 @@ fn meaning(code: i64) -> Option<&'static str> {
         }
         -3 => "it was too old when it came; compare the clocks of both machines",
         -4 => {
-            "a joint was farther beside its way than path_tolerance: something holds it, or it is too fast for the load"
+            "a joint left its path by more than path_tolerance: something blocks it, or the load is too heavy for this speed"
         }
         -5 => "a joint did not come as close as goal_tolerance in time",
         _ => return None,

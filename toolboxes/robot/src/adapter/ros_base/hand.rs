@@ -98,7 +98,7 @@ impl RosBase {
         let link = self.remote.there(control).await?;
         let untold = || {
             self.remote.away(&format!(
-                "where {} is has not come on {} for a second: check what publishes it, or the name of the joint",
+                "no position of {} has arrived on {} for a second: check what publishes it, or correct the name of the joint",
                 hand.joint,
                 self.config.joints().unwrap_or_default()
             ))

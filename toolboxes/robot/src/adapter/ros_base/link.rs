@@ -170,7 +170,7 @@ async fn end_unreached(graph: &dyn Graph, goals: &Goals) {
     loop {
         let unreached = goals.open.unreached().await;
         for error in goals.open.cancel(graph, &unreached, GOAL_ENDS).await {
-            tracing::debug!(%error, "a goal may go on");
+            tracing::debug!(%error, "a goal may still be running");
         }
     }
 }
@@ -194,8 +194,8 @@ async fn keep(graph: Arc<dyn Graph>, config: RosBaseConfig, kept: Kept) {
 impl Link for BaseLink {
     const AGAIN: Duration = Duration::from_millis(50);
     const LEASE: Duration = Duration::from_millis(300);
-    const SILENT: &str = "the robot is silent: its odometry, or where its joints are, has not come for a second; check its power, and \
-                          that what publishes it runs";
+    const SILENT: &str = "the robot is silent: its odometry, or the positions of its joints, have not arrived for a second; check its \
+        power, and that what publishes them runs";
 
     fn say(&self, velocity: &Velocity) -> Result<(), RosError> {
         let Some(kept) = &self.channel else {
@@ -243,8 +243,8 @@ impl Link for BaseLink {
                 Some(joint) => Err(RosError::Graph(self.alone().unwrap_or_else(|| GraphError::Lost {
                     name: self.joints.1.clone(),
                     reason: format!(
-                        "where {joint} is has not come on it for a second; start what publishes it on the robot, or name the joint in \
-                         parts and the topic in channels.joints as the robot does"
+                        "no position of {joint} has arrived for a second: start what publishes it on the robot, or correct the joint's \
+                         name in `parts` or the topic in channels.joints"
                     ),
                 }))),
             };

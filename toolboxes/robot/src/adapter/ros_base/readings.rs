@@ -299,8 +299,8 @@ impl Scans {
             several => {
                 let frames: Vec<&str> = several.iter().map(|(_, scan)| scan.frame.as_str()).collect();
                 Err(format!(
-                    "scans of several scanners come on it ({}), of which one alone looks ahead: name a topic that has its scans alone, \
-                     or one of all scans in one frame",
+                    "several scanners publish there ({}), and only one of them looks ahead: name a topic that has only the scans of that \
+                     one, or one with all scans in one frame",
                     frames.join(", ")
                 ))
             }

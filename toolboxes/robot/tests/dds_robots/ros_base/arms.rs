@@ -13,7 +13,8 @@ use crate::each;
 use crate::peers::{Peer, domain};
 
 /// What a UR with a hand has of it.
-const HAND: &str = "[channels.arms.right_arm.gripper]\naction = \"/gripper/gripper_cmd\"\njoint = \"finger_joint\"\nopen = 0.08\nclosed = 0\n\
+const HAND: &str = "[channels.arms.right_arm.gripper]\naction = \"/gripper/gripper_cmd\"\njoint = \"finger_joint\"\nopen = 0.08\nclosed = \
+    0\n\
                     force = 40\n";
 
 /// The file of a UR with a hand.
@@ -200,7 +201,7 @@ fn what_an_arm_has_not_done_is_said_and_never_a_success() {
             "stuck",
             When::Before,
             ready,
-            "farther beside its way than path_tolerance",
+            "left its path by more than path_tolerance",
         ),
         (
             "gripper",
@@ -222,14 +223,14 @@ fn what_an_arm_has_not_done_is_said_and_never_a_success() {
             "silent",
             When::Before,
             ready,
-            "has not come on it for a second",
+            "has arrived for a second",
         ),
         (
             "gripper",
             "silent",
             When::Moving,
             far,
-            "where shoulder_pan_joint is",
+            "no position of shoulder_pan_joint",
         ),
         (
             "absent",
@@ -255,7 +256,7 @@ fn what_an_arm_has_not_done_is_said_and_never_a_success() {
         ("gripper", "jams", When::Before, grip, "did not close"),
         ("parallel", "jams", When::Before, grip, "did not close"),
         ("half", "sticks", When::Before, grip, "did not close"),
-        ("half", "sticks", When::Before, open, "given up by the robot"),
+        ("half", "sticks", When::Before, open, "aborted by the robot"),
     ];
     let check = |&(kind, word, when, call, expected): &(&str, &str, When, Call, &str)| {
         let case = format!("{kind} {word} {when:?}");

@@ -71,7 +71,7 @@ fn a_goal_over_rosbridge_outlives_neither_its_instance_nor_its_connection() {
     scene.base.say("away 1000");
     let ended = format!("{:?}", run.wait().result().unwrap_err());
     // Which of them depends on whether the goal has given feedback before.
-    let expected = ["is away", "silent", "may go on"];
+    let expected = ["is not available", "silent", "may still be running"];
     assert!(expected.iter().any(|what| ended.contains(what)), "{ended}");
     // The goal outlives the connection, and is cancelled over the next one.
     scene.base.wait("its end", |_| {
