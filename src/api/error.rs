@@ -204,7 +204,7 @@ impl WireError {
     }
 }
 
-/// The answer to a request, or only an error.
+/// An answer, or `{"error": …}` in its place.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum OrError<T> {

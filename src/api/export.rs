@@ -17,7 +17,7 @@ use crate::registry::{Lookup, Tool};
 use client::payload::{ExportResponse, ExportedTool};
 
 impl Api {
-    /// The data of the answer.
+    /// Answers `ovos.tools.export`.
     pub(super) fn export(&self, request: &Request) -> Result<Arc<RawValue>, WireError> {
         let format = text(&request.data, "format")?.unwrap_or_else(|| Format::Json.name().to_owned());
         let format: Format = format

@@ -1,4 +1,4 @@
-//! Which toolboxes of plugin files are loaded: those that are real, or that were asked for.
+//! Which toolboxes of plugin files are loaded: those that drive no simulator, and those that somebody asked for.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -29,7 +29,7 @@ pub(super) fn admit(config: &Config, manifest: &Manifest, path: &Path) -> Result
     Err(NotAdmitted::NotAskedFor)
 }
 
-/// Returns what to tell about a toolbox that is on only because it was used before it had to be asked for.
+/// Returns what to tell about a toolbox that is on only because an earlier version, which loaded it unasked, has used it.
 pub(super) fn kept_on(config: &Config, manifest: &Manifest, path: &Path) -> Option<String> {
     let id = &manifest.id;
     (manifest.simulated_by_default && config.activation(id, path) == Activation::No).then(|| {

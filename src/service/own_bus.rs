@@ -61,7 +61,7 @@ impl OwnBus {
         self.url.clone()
     }
 
-    /// What connects the bus and the service's own client; none if no bus runs.
+    /// Connects the bus and the service's own client; none if no bus runs.
     pub(super) fn link(&self) -> Option<Arc<InProcessLink>> {
         self.link.clone()
     }

@@ -25,7 +25,7 @@ pub(super) fn manager_settings(
 ) -> Result<Settings, String> {
     let service = &config.service;
     let mut greeter = Greeter::current_exe().map_err(|error| format!("find this program: {error}"))?;
-    // The default is for files; programs have a longer one. What the configuration says is for both.
+    // Programs have a longer default than files. A configured `probe_ms` is the limit of both.
     if service.probe != FILE_LIMIT {
         (greeter.limit, greeter.hello) = (service.probe, service.probe);
     }

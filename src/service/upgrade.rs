@@ -18,10 +18,10 @@ const NAMED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The file of the state folder.
 const FILE: &str = "changes.json";
 
-/// Files that a service has left which remembered nothing.
+/// Files by which the state folder of a version without `changes.json` is recognised.
 const OLDER: [&str; 1] = ["latches.json"];
 
-/// A change of what a key means that somebody may have written.
+/// A change in the meaning of a key of the configuration.
 struct Change {
     /// Whether it concerns a key with this value, which a file or an option has set.
     concerns: fn(&str, &Value) -> bool,

@@ -64,7 +64,7 @@ impl<'a, 'o> Context<'a, 'o> {
     /// The configuration in force.
     ///
     /// # Errors
-    /// It is wrong.
+    /// It cannot be read, or is invalid.
     pub fn config(&self) -> Result<Arc<Config>, CliError> {
         Ok(Config::load(&ProcessEnvironment, &self.overrides(), None)?)
     }

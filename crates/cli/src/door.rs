@@ -14,7 +14,7 @@ use executable::command::{in_path, is_program};
 
 use super::error::CliError;
 
-/// Subcommands of a door that are subcommands of `ovos-tools`, too: the name, and the door.
+/// Shortcuts: `ovos-tools NAME` for `ovos-tools DOOR NAME`: the name, and the door.
 const OF_DOORS: [(&str, &str); 1] = [("history", "console")];
 
 /// Replaces this process with the door that the arguments name, if they name no subcommand. Returns only if that fails; `None` if

@@ -61,7 +61,7 @@ fn text_of(tool: &ToolEntry) -> String {
     text.join("\n").to_lowercase()
 }
 
-/// The end of a sentence with the known name that was probably meant by a wrong one; empty if none is similar enough.
+/// `; did you mean ...?` with the known name nearest to `wrong`, or nothing.
 fn suggestion<'n>(wrong: &str, known: impl IntoIterator<Item = &'n str>) -> String {
     let nearest = config::nearest(wrong, known.into_iter().map(str::to_owned));
     nearest.map_or_else(String::new, |name| format!("; did you mean {name:?}?"))

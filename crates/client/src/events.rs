@@ -5,7 +5,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::payload::EventMessage;
 
-/// How many news may wait to be read.
+/// How many news items may wait for a reader.
 pub(crate) const EVENTS: usize = 1024;
 
 /// An event, or a change after which older answers may be out of date.
@@ -32,7 +32,7 @@ pub enum News {
         /// The reason, as far as it is known.
         reason: String,
     },
-    /// The number of news that are lost because the reader was too slow.
+    /// How many items were lost because the reader was too slow.
     Missed(u64),
 }
 

@@ -1,9 +1,8 @@
 //! The tools API as typed calls over the bus. The command line and the doors use it.
 //!
-//! [`payload`] has the types of requests and answers, [`topic`] the topics with the types that belong to them, and
-//! [`Client`] sends requests. The context of a request has a session and an id, so that an answer which arrives late
-//! or is meant for another client is never taken for the answer to it. Every wait has a bound. `examples/call.rs` is
-//! a whole program.
+//! [`payload`] has the types of requests and answers, [`topic`] the topics with the types that belong to them, and [`Client`] sends
+//! requests. The context of a request has a session and an id, so that an answer that arrives late or is meant for another client
+//! is never mistaken for its answer. Every wait has a bound. `examples/call.rs` is a whole program.
 #![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 

@@ -14,7 +14,7 @@ use crate::topic::Topic;
 /// How many tools a page has at most. The service ends a page also where it becomes long.
 const PAGE: u32 = 500;
 
-/// How often a list is begun. It is begun again when the service has forgotten how it was, because it took too long.
+/// How many times a list is begun. It is begun anew when the service no longer has the snapshot that the cursor refers to.
 const ATTEMPTS: usize = 3;
 
 /// How many pages a list has at most, far more than the tools of any service fill. A list that goes on would fill the memory.
@@ -22,7 +22,7 @@ const MAX_PAGES: usize = 1000;
 
 /// A request whose answer can be asked for in pages.
 pub trait Paged: Clone + Serialize {
-    /// Asks for so many tools, from this cursor on.
+    /// Makes this a request for at most `limit` tools from `cursor` on.
     fn turn(&mut self, limit: u32, cursor: Option<String>);
     /// Whether the request itself asks for a part.
     fn is_part(&self) -> bool;
@@ -97,7 +97,7 @@ impl Client {
         }
     }
 
-    /// The list, or the first answer that is an error; and whether that is all that can be had. A list that does not end is an error.
+    /// The list, or the first error; and whether beginning anew would not help. A list that does not end is an error.
     async fn all_pages<Q: Paged, A>(
         &self,
         topic: Topic<Q, A>,

@@ -17,8 +17,8 @@ use crate::load::{self, Library};
 use crate::log;
 use crate::toolbox::OpenPlugin;
 
-/// The process of a `safe_stop` ends itself after this time: the service that would end it may be gone, and the device
-/// must become free.
+/// A process for `safe_stop` kills itself after this time, in case the service that would do so is gone: the device must become
+/// free.
 const SAFE_STOP_ENDS: Duration = Duration::from_secs(6);
 
 /// Hosts the toolbox in `file` until the service closes it or is gone. `confined` is how the process was confined: the paths that
@@ -80,7 +80,7 @@ fn hello(loaded: &Result<Library, Failure>) -> Hello {
 /// Brings the hardware of the toolbox in `file` to rest; its configuration comes through stdin.
 ///
 /// # Errors
-/// Why it was not brought to rest.
+/// The hardware may not be at rest; the text says why.
 pub fn safe_stop(file: &Path) -> Result<(), String> {
     let limit = thread::Builder::new().spawn(|| {
         thread::sleep(SAFE_STOP_ENDS);

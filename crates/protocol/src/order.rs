@@ -10,7 +10,7 @@ use crate::{Answer, Raw};
 /// What a program needs to open its toolbox.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Opening {
-    /// Names this order; `opened` carries it.
+    /// The number of this order, which `opened` repeats.
     pub seq: u64,
     /// Which copy of the toolbox this is, counted from 1.
     pub generation: u64,
@@ -22,9 +22,9 @@ pub struct Opening {
     pub max_result_bytes: usize,
     /// Starts and questions that may wait for the toolbox; one more is refused with a `BusyError`.
     pub max_queued: usize,
-    /// Bus messages that may wait; past it the oldest is dropped.
+    /// Bus messages that may wait; beyond that the oldest is dropped.
     pub max_messages: usize,
-    /// Requests under way.
+    /// How many requests of the toolbox (`request`) may be unanswered at once.
     pub max_requests: usize,
     /// How long opening may take, and listing the tools.
     pub open_ms: u64,
@@ -97,8 +97,8 @@ pub enum Order {
         /// Names this order.
         seq: u64,
     },
-    /// Closes the toolbox and ends the program; answered by `closed`. Data lane, the last order. One that names a toolbox closes
-    /// that, and the program lives on.
+    /// Closes the toolbox and ends the program; answered by `closed`. Data lane, the last order. If it names a toolbox, only that
+    /// one is closed and the program goes on.
     Close {
         /// Names this order.
         seq: u64,
@@ -110,7 +110,7 @@ pub enum Order {
         /// How many starts were sent before: the control lane may overtake the start that this is about.
         starts: u64,
     },
-    /// No caller waits for this run any longer: if it has not begun, it never does. Control lane.
+    /// No caller waits for this run any longer: if it has not begun, it never does. One that has begun goes on. Control lane.
     GiveUp {
         /// The run.
         run: u64,
@@ -143,7 +143,7 @@ pub enum Order {
         /// Names this order.
         seq: u64,
     },
-    /// An order of a newer service, which is passed over.
+    /// An order of a newer service, which is ignored.
     #[serde(other, deserialize_with = "crate::unknown::pass_over")]
     #[schemars(skip)]
     Unknown,

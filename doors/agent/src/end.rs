@@ -1,4 +1,4 @@
-//! Why a run ended: an enum with a word, an exit code, and what happens to everything that still moves. Pure.
+//! Why a run ended: an enum with a word, an exit code, and whether the agent may still send commands. Pure.
 
 use serde::{Deserialize, Serialize};
 

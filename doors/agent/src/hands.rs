@@ -190,7 +190,7 @@ impl Hands<'_> {
                 ..options.clone()
             },
         };
-        // What toolboxes want called at the end brings machines to rest, and no client has asked for it.
+        // The closing calls of toolboxes bring machines to rest, and are made in the door's own name, not for the client.
         let client = if self.ending {
             &self.door.client
         } else {

@@ -290,7 +290,7 @@ pub(crate) async fn calls(State(console): State<Arc<Console>>, Query(which): Que
     Ok(Json(json!({ "calls": calls })))
 }
 
-/// The calls under way, as far as they have come.
+/// The calls under way, with the facts so far.
 pub(crate) async fn under_way(State(console): State<Arc<Console>>) -> Answer {
     let calls = console.read(History::under_way).await?;
     Ok(Json(json!({ "calls": calls })))

@@ -1,4 +1,4 @@
-//! What the page speaks beyond this machine: TLS, with the owner's certificate or one that the console makes. Read [`acceptor`].
+//! TLS for the page beyond this machine, with the owner's certificate or one that the console makes. Read [`acceptor`].
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

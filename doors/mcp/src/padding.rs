@@ -37,7 +37,7 @@ const PIPE: usize = 4 << 10;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MotionCount(Arc<AtomicUsize>);
 
-/// A call that moves something.
+/// Counts one call that moves something, until it is dropped.
 pub(crate) struct MotionGuard(MotionCount);
 
 impl MotionCount {
@@ -58,7 +58,7 @@ impl Drop for MotionGuard {
     }
 }
 
-/// Limits how much may be on the way to a client, and returns how many spaces fill the way. `None` if that cannot be limited: a
+/// Limits how much may be on the way to a client, and returns how many bytes fill the pipe. `None` if that cannot be limited: a
 /// client that does not read is noticed late then.
 pub(crate) fn narrow(out: impl AsFd) -> Option<usize> {
     // Some hosts give their servers a pair of sockets as stdin and stdout.
@@ -91,7 +91,7 @@ impl<B> Padded<B> {
     }
 }
 
-/// Moments with this time between them, and before the first.
+/// An interval whose first tick comes after one period.
 pub(crate) fn ticks(every: Duration) -> Interval {
     let mut due = interval(every);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,4 +1,4 @@
-//! The schedule door: calls and runs at a time, every so often, by cron, or on an event.
+//! The schedule door: calls and runs at a set time, at intervals, by cron, or on an event.
 //!
 //! It is an ordinary bus client, made of [`door::Door`]; the service has no code for it. `timing` says when, `table` what follows from
 //! time, events and stops, `store` keeps that on disk, `firing` makes one call as its asker, and `serve` answers requests.
@@ -32,7 +32,7 @@ const SOURCE: &str = "ovos-tools-schedule";
 /// How long the calls that are under way may take to end.
 const END_WAIT: Duration = Duration::from_secs(5);
 
-/// Calls of a running ovos-tools at a time, every so often, by cron, or on an event
+/// Makes calls of a running ovos-tools at a set time, at intervals, by cron, or on an event
 #[derive(Debug, Parser)]
 #[command(
     name = "ovos-tools-schedule",

@@ -10,8 +10,8 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// How long the door tries to open a lost socket again.
 const GIVE_UP: Duration = Duration::from_secs(120);
 
-/// The time after which a socket counts as working. If a socket is lost earlier, and brought no new call, the delays and the time
-/// limit of the socket before it go on. Otherwise the door would dial for ever if a service accepts each socket and drops it.
+/// The time after which a socket counts as working. If a socket is lost earlier, and brought no new call, the earlier delays and
+/// time limit stay in force. Otherwise a service that accepts and drops every socket would be dialled for ever.
 const WORKS: Duration = Duration::from_secs(30);
 
 /// The delays double. Each is shortened at random by up to half, so that many doors do not reconnect at the same moment.

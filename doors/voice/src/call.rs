@@ -11,7 +11,8 @@ use sha2::{Digest as _, Sha256};
 use crate::ledger::CallKey;
 use crate::outcome::Outcome;
 
-/// Calls a tool of a toolbox through `client`, a client of the door. It always ends with an outcome, which `long` has, too.
+/// Calls a tool of a toolbox through `client`, a client of the door. Always returns an outcome, and stores it in `long`; if
+/// dropped, `long` gets none.
 ///
 /// # Cancel safety
 /// Dropping it asks the service to end the call.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::peers::Peers;
 use crate::private_file::write_all_private;
 
-/// The certificate by which every other one is believed.
+/// The authority's certificate, which vouches for all others.
 const AUTHORITY: &str = "authority.pem";
 /// The key that makes certificates; only where `init` ran.
 const AUTHORITY_KEY: &str = "authority.key";
@@ -138,10 +138,10 @@ impl Folder {
         Ok(identity)
     }
 
-    /// As [`Self::identity`], for one whose certificate is valid now.
+    /// The identity, if its certificate is valid now.
     ///
     /// # Errors
-    /// As there, and where it is not valid yet or any more.
+    /// As [`Self::identity`]; also if the certificate is not valid yet or has expired.
     pub(crate) fn valid_identity(&self) -> Result<Identity, FolderError> {
         let identity = self.identity()?;
         match identity.validity(wall_clock()) {

@@ -1,7 +1,7 @@
 //! What a mount asks a host, and what the host answers: JSON in the queries and replies of Zenoh. Read [`Ask`].
 //!
 //! The last part of a query's key is the right that it needs, the part before it the name of who asks. Access control compares that
-//! name with the one in the certificate, and lets a query with another name, or with a right that its sender lacks, through to nobody.
+//! name with the one in the certificate, and delivers no query whose name is not the sender's, or whose right the sender lacks.
 
 use ovos_toolbox_wire::{Content, Event, Object, Progress, Report, Start};
 use protocol::{Raw, RunEnd};
@@ -115,7 +115,7 @@ pub(crate) enum Ask {
         toolbox: String,
         id: String,
         reason: String,
-        /// The stop of the host that this one only follows.
+        /// The host's own stop that this one repeats; missing for a new stop.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mirrors: Option<String>,
     },
@@ -182,7 +182,7 @@ impl Versions {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) versions: Versions,
-    /// Drawn when the host's program starts: whoever sees another one knows that nothing of before goes on.
+    /// A random id of this run of the host. A different one means that the host was restarted and no earlier run goes on.
     pub(crate) boot: String,
     /// What the asker may do.
     pub(crate) role: Role,
@@ -190,9 +190,9 @@ pub(crate) struct Hello {
     pub(crate) wall_clock: u64,
     /// When the host's certificate ends, in seconds since 1970.
     pub(crate) valid_until: u64,
-    /// Connections of machines that are not among the host's peers, since it started.
+    /// How many connections by unknown machines the host has refused since it started.
     pub(crate) strangers: u64,
-    /// Why what changes or moves something is refused there: its configuration cannot be read.
+    /// Why the host refuses calls that change or move something: the error in its configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) closed: Option<String>,
     pub(crate) toolboxes: Vec<ToolboxView>,
@@ -262,7 +262,7 @@ pub(crate) struct Pulse {
     pub(crate) commander: Option<String>,
     /// The state of the toolbox: `ready`, or why it takes no calls.
     pub(crate) state: String,
-    /// A number that is another one after each change of the list of tools.
+    /// Changes whenever the list of tools changes.
     pub(crate) tools: u64,
     /// The number of the last event.
     pub(crate) last: u64,

@@ -14,8 +14,8 @@ use crate::peers::PeerList;
 /// The variable that sets the threads of Zenoh.
 const RUNTIME: &str = "ZENOH_RUNTIME";
 
-/// One thread reads and writes. Zenoh's link over TLS uses one rustls connection for both without a lock: a write beside a read ended a
-/// good link (`handshake not complete`), and with it every run on it; with two readers messages vanished. See
+/// One thread reads and writes. Zenoh's link over TLS uses one rustls connection for both without a lock: a write during a read
+/// closed a healthy link (`handshake not complete`), and with it every run on it; with two readers messages vanished. See
 /// <https://github.com/eclipse-zenoh/zenoh/issues/2557>. So a callback of Zenoh never sends what waits for room in the network: the
 /// thread that would make the room is the one that waits.
 const ONE_THREAD: &str = "(rx: (worker_threads: 1), tx: (handover: rx))";
@@ -103,7 +103,7 @@ pub(crate) fn mount_config(folder: &Folder, endpoint: &str) -> Result<Config, St
     read(&config)
 }
 
-/// The places of a queue: the most that Zenoh takes. They are allocated when they are needed.
+/// Slots of a queue: Zenoh's maximum. They are allocated when they are needed.
 const QUEUE: usize = 16;
 
 fn common(folder: &Folder) -> Value {
@@ -116,14 +116,14 @@ fn common(folder: &Folder) -> Value {
                 "root_ca_certificate": folder.authority(), "enable_mtls": true,
                 "listen_certificate": certificate, "listen_private_key": key,
                 "connect_certificate": certificate, "connect_private_key": key,
-                // Machines change their addresses: who answers is seen by the name in its certificate instead.
+                // Machines change their addresses: the peer is identified by the name in its certificate instead.
                 "verify_name_on_connect": false, "close_link_on_expiration": true,
             },
             "tx": {
                 "lease": 1000, "keep_alive": 4,
                 "queue": {
-                    // A word that goes ahead of everything takes a place of its own, and one that finds none within 1 ms is lost. With the
-                    // 2 places of Zenoh signs of life can fill them while the thread that writes waits for a processor.
+                    // Each urgent message needs a slot, and is dropped if none is free within 1 ms. With Zenoh's default of 2,
+                    // heartbeats can fill the queue while the writing thread waits for a processor.
                     "size": { "real_time": QUEUE, "data": QUEUE },
                     "congestion_control": { "block": { "wait_before_close": 500_000 } },
                 },
@@ -160,7 +160,7 @@ fn access_control(host: &str, peers: &PeerList) -> Value {
     })
 }
 
-/// The rule that lets a host say what it answers. No machine has a name with `_`.
+/// The id of the rule that lets a host declare its queryables. No machine has a name with `_`.
 const DECLARED: &str = "_declared";
 
 fn read(config: &Value) -> Result<Config, String> {

@@ -20,7 +20,8 @@ use crate::open_question::Questions;
 /// The name under which OVOS knows the toolbox, as it knows skills.
 pub(crate) const SKILL_ID: &str = "ovos-tools.ovos";
 
-/// The key of the context by which a message is known as the answer to one of ours: OVOS keeps the context of a request.
+/// The key of the context that marks our messages; OVOS copies the context of a request into its answer: OVOS keeps the context of
+/// a request.
 const MARK: &str = "ovos_tools_mark";
 
 /// How the utterances of people arrive, by their old and their new topic.
@@ -29,7 +30,7 @@ const UTTERANCES: [&str; 2] = ["recognizer_loop:utterance", "ovos.utterance.hand
 /// How many sessions are remembered.
 const SESSIONS: usize = 64;
 
-/// How many messages may wait to be heard.
+/// How many messages may wait for a subscriber.
 const WAITING: usize = 256;
 
 /// How long the bus may be away before a call fails.
@@ -40,8 +41,8 @@ pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
 /// Who calls.
 pub(crate) struct Call {
-    /// The session of the request, if somewhere a person speaks in it. The sessions of programs, such as doors, have no voice: what
-    /// they say is said by the device.
+    /// The session of the request, if a person has spoken in it. Other sessions, such as a door's, have no speaker: their texts are
+    /// spoken by the device.
     pub(crate) session_id: Option<String>,
     /// The language of that session.
     pub(crate) lang: Option<String>,
@@ -69,7 +70,7 @@ impl Line {
         Self { bus, ears, questions }
     }
 
-    /// A message to the device, or to the client of a named session as an answer to what was said in it last.
+    /// A message to the device; for a named session, a reply to the last utterance in it.
     pub(crate) fn message(&self, topic: &str, data: Value, session_id: Option<&str>) -> Message {
         let data = match data {
             Value::Object(data) => data,
@@ -108,7 +109,7 @@ impl Line {
     /// Hears these topics from now on.
     ///
     /// # Errors
-    /// There is no connection to the bus, and there was none within [`BUS_WAIT`].
+    /// The bus was not connected within [`BUS_WAIT`].
     ///
     /// # Cancel safety
     /// Safe.
@@ -266,7 +267,7 @@ impl BusHandler for Ears {
             return;
         };
         for ear in open.iter().filter(wants) {
-            // One that does not read its messages loses the newest.
+            // If its queue is full, this message is lost.
             _ = ear.heard.try_send(message.clone());
         }
         if is_said {

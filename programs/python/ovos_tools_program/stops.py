@@ -27,12 +27,12 @@ class Stops:
 
     @property
     def stopped(self) -> bool:
-        """Whether an emergency halt came that was not resumed."""
+        """Whether an emergency stop holds."""
         with self._lock:
             return self._stopped
 
     def emergency_begins(self) -> None:
-        """An emergency halt has come. Said before `halt`, on the thread that reads orders, so that their order is kept."""
+        """Records that an emergency halt arrived. Call it on the thread that reads orders, before `halt`, to keep their order."""
         with self._lock:
             self._emergencies += 1
             self._stopped = True

@@ -1,7 +1,7 @@
 //! Devices that come and go while nothing is asked.
 //!
-//! The kernel says when something in `/dev` changes; then the judge is asked, whose monitor knows what it is. Costs nothing
-//! while nothing changes. Read [`Hotplug::watch`].
+//! The kernel says when something in `/dev` changes; then the judge is asked, whose monitor knows what it is. An idle watch costs
+//! no processor time. Read [`Hotplug::watch`].
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,8 @@ pub(crate) struct Hotplug {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How long after a change the others of the same device are awaited: a camera has several nodes, and udev sets their rights.
+/// How long further changes of the same device are collected after the first: a camera has several nodes, and udev sets their
+/// rights.
 const SETTLE: Duration = Duration::from_millis(500);
 
 impl Hotplug {

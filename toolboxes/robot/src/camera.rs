@@ -21,7 +21,7 @@ pub struct CameraTable {
 }
 
 impl CameraTable {
-    /// Checks that it has one source, which `in_graph` allows.
+    /// Checks that there is exactly one source. `in_graph`: whether the robot uses ROS, which `topic` needs.
     ///
     /// # Errors
     /// It has none, both, or one that the robot cannot have; the error goes after the camera's key.

@@ -21,7 +21,7 @@ pub struct Config {
     pub interfaces: Vec<IpAddr>,
     /// A rosbridge in place of DDS: `ws://robot:9090`.
     pub rosbridge: Option<String>,
-    /// Whose definitions of types are taken where the graph does not describe its own.
+    /// The distribution whose message definitions are used for types that the graph does not describe.
     pub distro: Distribution,
     /// Folders with definitions of further types, `PACKAGE/{msg,srv,action}/*` in each.
     pub types: Vec<PathBuf>,
@@ -58,8 +58,8 @@ pub struct PublishRule {
     pub seconds: f64,
     /// The greatest amounts of other numbers, by field: `{"data": 1.5}`.
     pub limits: BTreeMap<String, f64>,
-    /// What is said last, at the end of each call and in a stop: a message, or `"nothing"`. A message that has a Twist ends
-    /// with zero where this is not given; for other types it must be given.
+    /// The message published last, at the end of each call and in a stop: a message, or `"nothing"`. A message that has a Twist
+    /// ends with zero where this is not given; for other types it must be given.
     pub end: Option<Value>,
 }
 

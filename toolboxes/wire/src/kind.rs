@@ -7,15 +7,15 @@ use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 /// wire a kind is its name here.
 #[derive(Clone, Copy, Debug, Display, PartialEq, Eq, EnumString, IntoStaticStr, Serialize, VariantNames)]
 pub enum FailureKind {
-    /// Two toolboxes own the name.
+    /// Several toolboxes have a tool of this name.
     AmbiguousToolError,
-    /// Too much is under way.
+    /// Too many calls or requests are under way.
     BusyError,
     /// The call was cancelled, pre-empted or ended by the user's stop.
     CancelledError,
     /// A person has to confirm the call.
     ConfirmationRequired,
-    /// The toolbox is or was put in emergency stop state.
+    /// The toolbox is in emergency stop state, or was put there during the call.
     EmergencyStop,
     /// A bug of the service.
     InternalError,

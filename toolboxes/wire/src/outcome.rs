@@ -11,7 +11,7 @@ use crate::Content;
 pub struct Failure {
     /// The cause in one word, such as `ValueError`; it precedes the colon in the error's text.
     pub kind: String,
-    /// Names the thing, what was expected and what to do.
+    /// Says what is wrong, what was expected and what to do.
     pub message: String,
     /// Details for a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]

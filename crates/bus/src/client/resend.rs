@@ -10,8 +10,8 @@ use super::handler::BusHandler;
 use crate::envelope::Envelope;
 use crate::message::OWN_KEY;
 
-/// Returns the frame to write for an answer that was lost `answer.writes` times, or none if the answer is given up.
-/// No frame is longer than `longest` bytes: the bus would close the connection.
+/// Returns the frame to write for an answer that was lost `answer.writes` times, or none if the answer is given up. A frame longer
+/// than `longest` bytes is never returned, because the bus would close the connection.
 pub(super) fn next(
     answer: UnprovenAnswer,
     handler: &dyn BusHandler,

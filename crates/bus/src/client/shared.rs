@@ -1,4 +1,4 @@
-//! What outlives a single connection: the queues, the answers that are not proven, the counters.
+//! What outlives a single connection: the queues, the answers whose echo has not arrived, the counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,8 +46,7 @@ pub struct ClientCounters {
     pub notices_dropped: u64,
     /// Writes of an answer, or of the error in its place, after a lost connection.
     pub answers_resent: u64,
-    /// Answers that were never echoed and are not sent again, because of the bounds or because they were written too
-    /// often.
+    /// Answers that were never echoed and are not sent again, because the buffer was full, or after three writes.
     pub answers_given_up: u64,
     /// Received frames dropped because they were too long or not UTF-8.
     pub frames_dropped: u64,
@@ -85,7 +84,7 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn delivery<R>(&self, with: impl FnOnce(&mut Delivery) -> R) -> R {
-        // The mutex is not poisoned by a panic, and no panic leaves the delivery in a state that matters here.
+        // A mutex of parking_lot is not poisoned; a panic inside `with` leaves `Delivery` usable.
         with(&mut self.delivery.lock())
     }
 
@@ -116,7 +115,7 @@ pub(super) struct Outgoing {
 pub(super) enum OutgoingKind {
     /// Kept until its echo arrives.
     Answer,
-    /// The same, and an embedded bus of this process relays it before others.
+    /// As `Answer`; the embedded bus relays it before other frames.
     UrgentAnswer,
     /// Dropped unless it is written on the connection with this number.
     Notice { connection: u64 },

@@ -26,7 +26,7 @@ pub struct ServerConfig {
     /// ends another: the oldest that has not completed its handshake, then the oldest that has sent nothing, then the one
     /// that has been silent for the longest time.
     pub max_clients: usize,
-    /// How many of them may come from the same address; for loopback addresses there is no such limit.
+    /// How many clients may come from the same address; for loopback addresses there is no such limit.
     pub max_clients_per_address: usize,
     /// How long a client may take to send a message.
     pub frame_wait: Duration,
@@ -39,9 +39,9 @@ pub struct ServerConfig {
     pub origins: Vec<String>,
     /// The client in this process, if there is one.
     pub own: Option<Arc<InProcessLink>>,
-    /// Where the work is done that may take long: what is written to clients, what the client in this process sends, and a look
-    /// at long messages. The task that runs the bus then only reads its clients, so that an urgent message waits for none of
-    /// that. `None`: everything is done where the bus runs.
+    /// The runtime for work that may take long: what is written to clients, what the client in this process sends, and a look at
+    /// long messages. The task that runs the bus then only reads its clients, so that an urgent message waits for none of that.
+    /// `None`: everything is done where the bus runs.
     pub workers: Option<Handle>,
 }
 

@@ -37,12 +37,11 @@ impl Batch {
 pub(super) enum Order {
     /// Behind everything.
     Last,
-    /// Before everything that does not overtake, but between whole frames.
+    /// Before all batches of order `Last`; a frame that is being written is finished first.
     Overtakes,
 }
 
-/// A client's queue is written in pieces of about this many bytes, so that an urgent frame waits for no more, or for one
-/// frame that is longer.
+/// Bytes that are written at once. An urgent frame waits for at most this much, or for one longer frame.
 const GATHER: usize = 256 * 1024;
 
 /// The shortest time between two log lines about refused requests.

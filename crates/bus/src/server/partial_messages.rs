@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// Messages up to this many bytes are not counted: that many of each client are the buffer that every client has.
+/// Partial messages up to this size, in bytes, are not counted: every client has a buffer of that size anyway.
 const FREE: usize = 64 << 10;
 
 /// The unfinished messages of all clients.

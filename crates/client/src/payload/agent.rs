@@ -12,17 +12,17 @@ pub struct AgentRunRequest {
     /// What to reach, in words.
     #[schemars(length(min = 1, max = 4096))]
     pub goal: String,
-    /// Names the run for cancel and progress: 1 to 128 of `[A-Za-z0-9._:-]`. It gets one where it has none.
+    /// Names the run for cancel and progress: 1 to 128 of `[A-Za-z0-9._:-]`. If it is missing, the agent makes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[A-Za-z0-9._:-]{1,128}$"))]
     pub run_id: Option<String>,
     /// Asks for `ovos.tools.agent.progress` messages.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub progress: bool,
-    /// Nothing but tools that read is run; other calls are planned.
+    /// Only tools that read are run; all other calls are planned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// Narrower budgets than those of the configuration; wider ones count as those.
+    /// Budgets for this run. Those of the configuration are the upper limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<AgentRunBudgets>,
 }
@@ -66,7 +66,7 @@ pub struct AgentRunResponse {
     /// `model_timeout`, `model_refused`, `model_unreadable`; `service`. Missing where it did not begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The same for people; of a goal that is reached what was done.
+    /// The reason as a sentence; for a goal that was reached, what was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// `Kind: message`. Present unless `ok`.
@@ -77,7 +77,7 @@ pub struct AgentRunResponse {
     pub used: Value,
     /// Milliseconds.
     pub elapsed_ms: u64,
-    /// The calls that toolboxes ask for when a run that moved them has ended, such as a landing.
+    /// The calls made after the run because toolboxes ask for them, such as a landing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent_end: Vec<AgentEndCall>,
 }
@@ -150,7 +150,7 @@ pub enum AgentProgressKind {
     Came,
     /// A call waits for a person.
     Confirm,
-    /// It ends, and what it moved is brought to safety: further calls follow.
+    /// The run is ending; the calls that bring its machines to safety follow.
     Ending,
     /// It has ended; its answer follows.
     Ended,

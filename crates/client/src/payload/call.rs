@@ -38,7 +38,7 @@ pub struct InvokeResponse {
     pub ignored: Vec<String>,
 }
 
-/// The key by which a result says of itself that it is a failure: `ok` or `success`, which is false.
+/// The key that marks a result as a failure: `ok` or `success`, if it is false: `ok` or `success`, which is false.
 #[must_use]
 pub fn failure_key(result: &Value) -> Option<&'static str> {
     let is_false = |key: &&str| result.get(*key) == Some(&Value::Bool(false));
@@ -76,7 +76,7 @@ pub struct CallResponse {
     pub ignored: Vec<String>,
 }
 
-/// A call that runs once it is confirmed: when the same request comes again with the token, or after an operator has
+/// A call that runs after it has been confirmed: when the same request comes again with the token, or after an operator has
 /// approved it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Confirm {
@@ -95,11 +95,11 @@ pub struct Confirm {
     #[serde(default)]
     #[schemars(!default)]
     pub plan: String,
-    /// What the configuration can say so that the tool is not taken for what it is not; only where nothing states its effect.
+    /// How to state the tool's effect in the configuration. Present only if nothing states it, so that the tool counts as `write`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(!default)]
     pub note: Option<String>,
-    /// Milliseconds until it has to be asked for again.
+    /// Milliseconds until the token is no longer valid.
     pub expires_ms: u64,
 }
 
@@ -197,7 +197,7 @@ pub struct CancelResponse {
     pub call_id: String,
     /// Whether it was asked to end. A `safe` action still goes on to its end state.
     pub cancelled: bool,
-    /// `planning`, `queued`, `running`, `ended` or `unknown`: what the call was when the request came.
+    /// `planning`, `queued`, `running`, `ended` or `unknown`: the state of the call when the request arrived.
     pub state: String,
     /// Why nothing was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -29,8 +29,8 @@ pub struct StatusResponse {
     pub bus: BusStatus,
     /// Every toolbox, loaded or not.
     pub toolboxes: Vec<ToolboxStatus>,
-    /// The stop that holds every toolbox, also those that are loaded later. It is there when what was remembered of an
-    /// earlier run cannot be read, and a resume of `all` lifts it.
+    /// The stop that holds every toolbox, also those that are loaded later. It is set if the saved state of an earlier run cannot
+    /// be read. A resume of `all` lifts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all_latched: Option<AllLatched>,
     /// Files that could not be loaded.
@@ -41,7 +41,7 @@ pub struct StatusResponse {
     /// Why tools that change or move something are refused: files of the configuration that cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closed: Option<String>,
-    /// What the configuration says and nothing comes of it: wrong values, names that nothing has, and the nearest name.
+    /// Entries of the configuration without effect: invalid values, and names that match nothing, with the nearest match.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,
     /// The Python interpreters whose toolboxes are hosted, or could be.
@@ -84,8 +84,8 @@ pub struct BusStatus {
     pub url: String,
     /// Whether the service is connected to it.
     pub connected: bool,
-    /// Whether an answer was ever seen to come back from it, as a bus sends every message to its sender too. Without
-    /// that it cannot be known what arrives, and no answer is sent again after the bus was lost.
+    /// Whether this bus sends messages back to their sender, as far as seen. Without that the service cannot tell which answers
+    /// arrived, and sends none again after an outage.
     pub echoes: bool,
     /// What the client has counted since the start.
     pub counters: BTreeMap<String, u64>,
@@ -115,7 +115,7 @@ pub struct DoorStatus {
 pub struct PythonStatus {
     /// The name of its entry.
     pub program: String,
-    /// Its file; absent where there is none whose toolboxes are hosted.
+    /// Its file; absent if no interpreter of this entry hosts toolboxes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interpreter: Option<String>,
     /// Its version.
@@ -166,7 +166,7 @@ pub struct ToolboxStatus {
     /// Tools that it leaves to other toolboxes, which offer tools of these names.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub yielded_tools: Vec<String>,
-    /// Tools that are not called by their own names, because those mean other tools, or several: by which names, and why.
+    /// Tools that have to be called by another name, because their own is ambiguous or taken: that name, and why.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub renamed_tools: Vec<String>,
     /// Tools that count as `write` because neither they nor the configuration state their effect. The key `effects` of its section
@@ -222,7 +222,7 @@ pub struct CallStatus {
     /// The session that asked, when it named itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// What it holds or waits for.
+    /// The subsystems that it holds or waits for.
     pub subsystems: Vec<String>,
     /// Milliseconds since it was received.
     pub elapsed_ms: u64,
@@ -233,8 +233,8 @@ pub struct CallStatus {
 /// The answer to `ovos.tools.stop` and `ovos.tools.resume`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopResponse {
-    /// One entry a toolbox. In the answer to a resume of `all` the first one is about the stop as a whole, and the others
-    /// are the toolboxes that it held.
+    /// One entry per toolbox. In the answer to a resume of `all` the first one is about the stop as a whole, and the others are the
+    /// toolboxes that it held.
     pub toolboxes: Vec<StoppedToolbox>,
 }
 
@@ -243,14 +243,12 @@ pub struct StopResponse {
 pub struct StoppedToolbox {
     /// Which.
     pub toolbox_id: String,
-    /// Stop: it is latched, its halt was confirmed, and a restart of the service changes nothing about that. Resume: it is
-    /// open.
+    /// Stop: it is latched, the latch is saved, and its halt was confirmed. Resume: it takes calls again.
     pub ok: bool,
     /// Stop: what a resume has to name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_id: Option<String>,
-    /// Stop: why the halt could not be confirmed, or the stop not be remembered (it is latched all the same). Resume: why it
-    /// stays latched.
+    /// Stop: why the halt was not confirmed or the latch not saved. The toolbox is latched anyway. Resume: why it stays latched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! Ranks tools by the words of a request: BM25 over the fields of their texts (Robertson and Zaragoza, BM25F). Pure.
 //!
-//! A crate for this would rank plain texts; here a word in a name weighs more than one in a remark, and a word and those that mean
-//! the same count once.
+//! A crate for this would rank plain texts; here a word in a name weighs more than one in a remark, and a word counts once together
+//! with its synonyms.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use super::words::{Word, words};
 use crate::ListedTool;
 use ovos_toolbox_wire::Effect;
 
-/// How fast more of the same word stops to count, and how much the length of a text counts: the usual values.
+/// BM25's k1 and b, near their usual values: how quickly repetitions of a word stop adding to the score, and how strongly long
+/// texts are discounted.
 const SATURATION: f64 = 1.2;
 const LENGTH: f64 = 0.5;
 
@@ -28,16 +29,16 @@ const IN_ARGUMENT_TEXT: f64 = 0.25;
 /// Words of an example, such as `red cup`, say little about what the tool is for.
 const IN_EXAMPLE: f64 = 0.1;
 
-/// How much a tool that only reads gains where the request is a question, and one that does something where it is none.
+/// Factor on the score of a tool that only reads, if the request is a question.
 const FITS_QUESTION: f64 = 1.25;
 
-/// How much the tools of a toolbox gain that a request names, as `drone` or what means the same.
+/// Factor on the score of a toolbox's tools if the request names the toolbox, by its id or a synonym.
 const IS_NAMED: f64 = 1.4;
 
-/// How much it counts that a request is like others for a tool, beside the words that they have in common.
+/// Weight of the likeness to recorded requests, relative to the word score, which is scaled to 1 for the best tool.
 const IS_LIKE: f64 = 4.0;
 
-/// How many bytes of a request are read: it is a sentence.
+/// The longest part of a request that is read, in bytes: a request is a sentence.
 const LONGEST: usize = 1024;
 
 /// How deep argument schemas are read.
@@ -142,7 +143,7 @@ impl Text {
         };
         let name = words(&tool.name);
         text.add_words(&name, IN_NAME);
-        // `take off` is also asked for as `takeoff`.
+        // People also write `takeoff` for `take_off`.
         for pair in name.windows(2) {
             let joined = format!("{}{}", pair[0].plain, pair[1].plain);
             text.add_words(&[Word::new(joined)], IN_NAME);

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::person::{PATIENCE, Page, read_code, say};
 use crate::connect::{chain, oauth_http};
 
-/// What the crate calls a client, with the tokens of the library.
+/// A client of `oauth2`, with the type of rmcp's tokens.
 type Client = oauth2::Client<
     BasicErrorResponse,
     OAuthTokenResponse,
@@ -73,7 +73,7 @@ impl<'a> DeviceCode<'a> {
         secret: Option<&str>,
         variable: Option<&str>,
     ) -> Result<StoredCredentials, String> {
-        // What the library has decided on stands in the address that it has made for a browser.
+        // rmcp shows the client's id, scopes and resource only in the address for the browser.
         let address = url::Url::parse(session.get_authorization_url()).map_err(|error| error.to_string())?;
         let of = |key: &str| {
             let mut pairs = address.query_pairs();
@@ -139,7 +139,7 @@ impl<'a> DeviceCode<'a> {
         Ok(kept.with_issuer(self.metadata.issuer.clone()))
     }
 
-    /// How the client shows its secret.
+    /// How the client authenticates at the token endpoint.
     fn authentication(&self) -> AuthType {
         let methods = self
             .metadata

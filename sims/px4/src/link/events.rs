@@ -40,7 +40,7 @@ pub(super) const NAV_STATES: &[(Mode, u8, &str)] = &[
     (Mode::Follow, 19, "follow_target"),
 ];
 
-/// First sequence number; PX4 starts here, so that it soon wraps.
+/// The sequence number before the first event, as in PX4, so that it soon wraps, so that it soon wraps.
 const FIRST: u16 = u16::MAX - 10;
 /// Number of events that can be requested again.
 const KEPT: usize = 35;
@@ -113,7 +113,7 @@ impl Events {
             .collect()
     }
 
-    /// Events that a listener requests again.
+    /// The events of a request, or for each that is gone the error that says so.
     pub(super) fn again(&self, request: &REQUEST_EVENT_DATA, peer: Peer) -> Vec<MavMessage> {
         if ![0, AUTOPILOT].contains(&request.target_component) {
             return Vec::new();

@@ -27,8 +27,8 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Checks for unknown arguments. A tool that brings a vehicle to safety drops them, because it must not be refused
-    /// for an extra argument; every other tool is refused by name.
+    /// Checks for unknown arguments. A tool that brings a vehicle to safety drops them, because it must not be refused for an extra
+    /// argument; for every other tool the call is refused, and the error names the argument.
     pub(crate) fn known_arguments(&self, args: Value) -> Result<Value, Refusal> {
         let Value::Object(mut args) = args else {
             return Ok(args);

@@ -1,6 +1,6 @@
 //! The parts of a description, with their places in the text. Read [`Description`].
 
-/// The contents of a text.
+/// A parsed pipeline description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Description {
     /// In the order of the text.

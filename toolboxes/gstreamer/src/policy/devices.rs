@@ -1,8 +1,8 @@
 //! The devices that a pipeline may open.
 //!
-//! Owns the configured patterns. A path is judged by what it resolves to, and a pattern of paths also names what the links resolve to
-//! that fit it, such as those in `/dev/v4l/by-id`; a name is passed to a sound system, some of which accept files and programs in
-//! names, so that only plain names are allowed. Read [`Devices`].
+//! Owns the configured patterns. A path is judged by what it resolves to, and a pattern of paths also names what the links resolve
+//! to that fit it, such as those in `/dev/v4l/by-id`; a name goes to a sound system, and some of those accept files and programs as
+//! names, so only plain names are allowed. Read [`Devices`].
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

@@ -17,13 +17,13 @@ impl Remarks {
         self.notes.push(note);
     }
 
-    /// An argument was beyond what the robot can do, and the end of its range was used.
+    /// Notes that `used` was taken for `asked`, both in the unit of the argument.
     pub(super) fn clamp(&mut self, argument: &str, asked: f64, used: f64) {
         let numbers = json!({"asked": hundredth(asked), "used": hundredth(used)});
         self.clamped.insert(argument.to_string(), numbers);
     }
 
-    /// Adds them to what the action returned.
+    /// Adds the remarks to the output of the action.
     #[must_use]
     pub fn on(self, mut output: ActionOutput) -> ActionOutput {
         output.notes.extend(self.notes);

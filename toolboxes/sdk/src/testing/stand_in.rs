@@ -1,4 +1,4 @@
-//! What stands in for the service's `toolbox-host` in the processes that a toolbox under test starts. Read [`stand_in`].
+//! A substitute for the service's `toolbox-host` in the processes that a toolbox under test starts. Read [`stand_in`].
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd as _, IntoRawFd as _};

@@ -89,7 +89,7 @@ pub(crate) struct State {
     pub(crate) runs: HashMap<u64, Run>,
     /// The newest stop epoch; starts with an older one are not sent.
     pub(crate) stop_epoch: u64,
-    /// The newest run. Tells the late end of a run from the end of a run that never existed.
+    /// The newest run. The end of a run with a higher number is of one that never existed.
     pub(super) newest: u64,
     /// The runs that move something and that the toolbox has not ended, including those that were given up.
     pub(super) moving: HashSet<u64>,
@@ -120,7 +120,7 @@ pub(crate) struct Run {
     pub(super) progress: Option<ProgressSink>,
 }
 
-/// Why nothing reaches the toolbox any more.
+/// Why no order reaches the toolbox any more, except perhaps a halt.
 pub(super) struct Departure {
     pub(super) why: NoAnswer,
     /// Whether a halt still reaches it.

@@ -26,7 +26,7 @@ use crate::subsystem::Subsystem;
 /// gives it 5 s.
 const PATIENCE: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_secs(1);
-/// How long the carrier is joined at most.
+/// The longest wait for a connection to the graph.
 const JOINING: Duration = Duration::from_millis(800);
 
 impl Driver for RosBaseConfig {
@@ -146,7 +146,7 @@ impl Driver for RosBaseConfig {
                 Some(config) => Velocity::shout_zero(graph.as_ref(), config, patience).await,
                 None => Ok(()),
             };
-            // At the same time: a goal outlives what has sent it, and moves the robot again.
+            // Together, because a goal outlives its client and would move the robot again.
             let (_, mut failed) = tokio::join!(zero(PATIENCE), self.cancel_in_order(graph.as_ref(), robot));
             let vendor = async {
                 match &self.emergency {
@@ -173,8 +173,8 @@ impl Driver for RosBaseConfig {
 }
 
 impl RosBaseConfig {
-    /// Cancels every goal of anyone at the same time, those first whose parts come to rest first. Returns the cancels that were not
-    /// taken; without a base also what is not served that moves an arm: then nothing shows that the robot was reached.
+    /// Cancels all goals of all clients in parallel; the requests go out in the order of the stop. Returns the cancels that were
+    /// not taken; without a base also what is not served that moves an arm: then nothing shows that the robot was reached.
     async fn cancel_in_order(&self, graph: &dyn Graph, robot: DrivenRobot<'_>) -> Vec<GraphError> {
         let mut actions = self.actions();
         actions.sort_by_key(|action| robot.stop.place(action.on));

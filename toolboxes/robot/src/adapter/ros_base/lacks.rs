@@ -38,7 +38,7 @@ impl Lacks {
 pub(super) async fn compare(graph: &dyn Graph, config: &RosBaseConfig, lacks: &Lacks) {
     let mut missed: Vec<String> = Vec::new();
     loop {
-        // A carrier that does not list them says nothing of them.
+        // Some transports cannot list them; then nothing is compared.
         if let Ok(mut found) = graph.entities().await {
             for action in &mut found.actions {
                 // Some carriers list names alone.
@@ -61,7 +61,7 @@ pub(super) async fn compare(graph: &dyn Graph, config: &RosBaseConfig, lacks: &L
             ] {
                 for (name, types) in wanted {
                     let served = found.iter().find(|one| one.name == name);
-                    // The graph is not known whole at once: what is missing twice is missing.
+                    // Discovery takes a moment, so only what is missing in two rounds in a row counts.
                     let absent = served.is_none() && missed.contains(&name);
                     let other = served.filter(|served| {
                         let is_meant = |of: &String| types.contains(&of.as_str());

@@ -17,7 +17,7 @@ use crate::driver::DrivenRobot;
 use crate::step::Step;
 use crate::subsystem::Subsystem;
 
-/// A way that is shorter than this, in metres or radians, is not looked at: the robot takes a step in place first.
+/// Distances (m) and turns (rad) shorter than this, in metres or radians, is not looked at: the robot takes a step in place first.
 const SHORT: f64 = 0.2;
 /// How long the robot is given to come to rest.
 const RESTS: Duration = Duration::from_secs(1);
