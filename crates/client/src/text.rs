@@ -53,13 +53,13 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 /// The meaning of a piece of text, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// It is well.
+    /// Good.
     Good,
-    /// It is not.
+    /// Broken or dangerous.
     Bad,
     /// It is limited.
     Warning,
-    /// It matters less.
+    /// Secondary.
     Dim,
     /// It is what the line is about.
     Strong,
