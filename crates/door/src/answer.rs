@@ -286,11 +286,11 @@ mod tests {
             (Answer::lost(&tool, &NoAnswer::StillRuns, why), moves),
             (Answer::cancelled(&tool, why), "was cancelled"),
         ] {
-            let told: Vec<&str> = [never, unknown, moves, "was cancelled"]
+            let phrases: Vec<&str> = [never, unknown, moves, "was cancelled"]
                 .into_iter()
                 .filter(|phrase| answer.text.contains(phrase))
                 .collect();
-            assert_eq!(told, [expected], "{}", answer.text);
+            assert_eq!(phrases, [expected], "{}", answer.text);
             assert!(answer.failed && answer.text.contains("`wave`"), "{}", answer.text);
         }
     }

@@ -118,7 +118,7 @@ impl Line {
         topics: impl IntoIterator<Item = T>,
     ) -> Result<Subscription, Failure> {
         let mut connection = self.bus.connection();
-        let (heard, messages) = mpsc::channel(WAITING);
+        let (sender, messages) = mpsc::channel(WAITING);
         let topics: Vec<String> = topics.into_iter().map(Into::into).collect();
         let until = Instant::now() + BUS_WAIT;
         loop {
@@ -129,7 +129,10 @@ impl Line {
             let mut open = self.ears.open.lock();
             // A connection that breaks clears the list: what is pushed after that would hear nothing and not notice it.
             if self.bus.connection_now().is_up() {
-                open.push(Ear { topics, heard });
+                open.push(Ear {
+                    topics,
+                    heard: sender,
+                });
                 return Ok(Subscription(messages));
             }
         }
