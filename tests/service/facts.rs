@@ -304,7 +304,10 @@ fn followers_of_the_facts_leave_room_for_a_stop() {
     }
     let refused = Stream::after(&stage.scene, None).next();
     assert!(
-        refused["error"].as_str().unwrap().contains("8 followers"),
+        refused["error"]
+            .as_str()
+            .unwrap()
+            .contains("8 programs already follow"),
         "{refused}"
     );
     let mut socket = UnixStream::connect(stage.scene.sandbox.path("run/ovos-tools/control.sock")).unwrap();
