@@ -114,7 +114,12 @@ fn named(changes: &[Change], mut before: Memory, set: &[(&str, &Value)], now: u6
     let new = changes.iter().skip(before.known);
     let notes = new.flat_map(|change| {
         let keys = set.iter().filter(|(key, value)| (change.concerns)(key, value));
-        keys.map(|(key, _)| format!("since the last version, `{key}`: {}", change.says))
+        keys.map(|(key, _)| {
+            format!(
+                "changed since the last version, `{key}`: {}; see CHANGELOG.md",
+                change.says
+            )
+        })
     });
     let notes: Vec<String> = notes.collect();
     if notes.is_empty() {

@@ -137,7 +137,7 @@ fn render(status: &StatusResponse, paint: Paint) -> String {
     }
     if let Some(trouble) = &status.facts.trouble {
         let lost = status.facts.lost;
-        let line = format!("the history is not recorded: {trouble} ({lost} facts lost)");
+        let line = format!("the record of calls is not written: {trouble} ({lost} entries lost)");
         text += &format!("\n{}\n", paint.tone(Tone::Warning, &plain(&line)));
     }
     if !status.pending_config.is_empty() {

@@ -104,8 +104,9 @@ impl Model {
             std::fs::read_to_string(path).map_err(|error| ModelError::parse(&name, error.to_string()))?;
         let file = RobotFile::parse(&name, &text)?;
         if let Some(key) = file.foreign() {
-            let message =
-                format!("{key}: is for the file of a robot; in one of poses narrow limits with `bounds`");
+            let message = format!(
+                "{key}: belongs into a robot's file, not into one of poses; to narrow limits use `bounds`"
+            );
             return Err(ModelError::parse(&name, message).located(&text));
         }
         self.extend(&name, file, &shared()?)

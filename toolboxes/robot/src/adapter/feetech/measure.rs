@@ -167,7 +167,7 @@ impl Feetech {
         let max = if high.felt { high.step - MARGIN } else { kept.max };
         if min + NARROWEST > max {
             return Ok(Err(format!(
-                "the ends found, steps {min} and {max}, are too close together"
+                "its ends would be the steps {min} and {max}, which are too close together"
             )));
         }
         let id = servo.id;
