@@ -87,17 +87,21 @@ fn library(config: &Config) -> Result<Library, GraphError> {
     Ok(library)
 }
 
+/// How the domain of the configuration is joined.
+pub(crate) fn dds(config: &Config) -> DdsConfig {
+    DdsConfig {
+        domain: config.domain,
+        interfaces: config.interfaces.clone(),
+    }
+}
+
 /// Joins the graph of the configuration.
 pub(crate) async fn join(config: &Config) -> Result<Arc<dyn Graph>, GraphError> {
     let library = library(config)?;
     Ok(match &config.rosbridge {
         Some(url) => Arc::new(Rosbridge::connect(url, library, Cdr::default()).await?),
         None => {
-            let dds = DdsConfig {
-                domain: config.domain,
-                interfaces: config.interfaces.clone(),
-            };
-            let graph = Dds::join(&dds, library, Cdr::default())?;
+            let graph = Dds::join(&dds(config), library, Cdr::default())?;
             // The tools of ROS show who speaks here.
             graph.announce(NODE)?;
             Arc::new(graph)

@@ -12,7 +12,7 @@ use ros_graph::graph::Graph;
 
 use crate::allow::stamp;
 use crate::config::{Config, PublishRule};
-use crate::graph::{join, shape};
+use crate::graph::{dds, join, shape};
 
 /// How long those that hear the end are looked for.
 const STOPPING: Duration = Duration::from_millis(1500);
@@ -30,7 +30,8 @@ const LOOK: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// The graph cannot be joined, or one of them is there and was not ended; the others were.
-pub(crate) async fn stop_all(config: Config) -> Result<(), ToolError> {
+pub(crate) async fn stop_all(mut config: Config) -> Result<(), ToolError> {
+    config.interfaces = dds(&config).present().interfaces;
     let graph = join(&config).await?;
     let mut ends = JoinSet::new();
     for (topic, rule) in config.allow.publish {

@@ -95,7 +95,7 @@ impl Participant {
     /// # Errors
     /// The domain, an interface or the name cannot be used.
     pub fn join(config: &RosConfig, name: &str) -> Result<Self, RosError> {
-        let dds = carrier::dds(config, library(config)?)?;
+        let dds = carrier::dds(&config.dds(), library(config)?)?;
         dds.announce(name)?;
         Self::over(name, Carrier::Dds(dds))
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ros_graph::cdr::Cdr;
-use ros_graph::dds::Dds;
+use ros_graph::dds::{Dds, DdsConfig};
 use ros_graph::error::GraphError;
 use ros_graph::graph::Graph;
 use ros_graph::library::Library;
@@ -45,7 +45,7 @@ pub(crate) fn join(config: &RosConfig, name: &str, library: Library) -> Result<A
     if let Some(join) = linked(config)? {
         return Ok(join(name, library)?);
     }
-    let dds = dds(config, library)?;
+    let dds = dds(&config.dds(), library)?;
     dds.announce(name)?;
     Ok(Arc::new(dds))
 }
@@ -57,7 +57,7 @@ pub(crate) fn join(config: &RosConfig, name: &str, library: Library) -> Result<A
 pub(crate) fn visit(config: &RosConfig, name: &str, library: Library) -> Result<Arc<dyn Graph>, RosError> {
     match linked(config)? {
         Some(join) => Ok(join(name, library)?),
-        None => Ok(Arc::new(dds(config, library)?)),
+        None => Ok(Arc::new(dds(&config.dds().present(), library)?)),
     }
 }
 
@@ -65,8 +65,8 @@ pub(crate) fn visit(config: &RosConfig, name: &str, library: Library) -> Result<
 ///
 /// # Errors
 /// The domain or an interface cannot be used.
-pub(crate) fn dds(config: &RosConfig, library: Library) -> Result<Dds, RosError> {
-    Ok(Dds::join(&config.dds(), library, Cdr::default())?)
+pub(crate) fn dds(config: &DdsConfig, library: Library) -> Result<Dds, RosError> {
+    Ok(Dds::join(config, library, Cdr::default())?)
 }
 
 /// Brings a base to rest without an instance: says zero in every type that its topic is heard in. Blocks for a little more than

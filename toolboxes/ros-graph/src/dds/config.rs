@@ -25,6 +25,19 @@ impl DdsConfig {
             .collect()
     }
 
+    /// The same with those of its addresses that this machine has now, if it has any: for a stop, which an address that is missing must
+    /// not keep from a robot that is reached by another.
+    #[must_use]
+    pub fn present(&self) -> Self {
+        let addresses = self.addresses();
+        let mut present = self.clone();
+        present.interfaces.retain(|named| addresses.contains(named));
+        match present.interfaces.is_empty() {
+            true => self.clone(),
+            false => present,
+        }
+    }
+
     /// # Errors
     /// The domain is none, or this machine lacks an address.
     pub(super) fn check(&self) -> Result<(), GraphError> {
@@ -50,6 +63,29 @@ impl DdsConfig {
         GraphError::Join {
             carrier: format!("DDS domain {}", self.domain),
             reason: reason.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_goes_out_by_the_addresses_that_are_there() {
+        let (here, missing) = ("127.0.0.1", "192.0.2.77");
+        for (named, expected) in [
+            (&[][..], &[][..]),
+            (&[here], &[here]),
+            (&[here, missing], &[here]),
+            // The join says what is missing.
+            (&[missing], &[missing]),
+        ] {
+            let of = |addresses: &[&str]| DdsConfig {
+                domain: 0,
+                interfaces: addresses.iter().map(|address| address.parse().unwrap()).collect(),
+            };
+            assert_eq!(of(named).present(), of(expected), "{named:?}");
         }
     }
 }
