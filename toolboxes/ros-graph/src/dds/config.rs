@@ -29,9 +29,11 @@ impl DdsConfig {
     /// not keep from a robot that is reached by another.
     #[must_use]
     pub fn present(&self) -> Self {
-        let addresses = self.addresses();
         let mut present = self.clone();
-        present.interfaces.retain(|named| addresses.contains(named));
+        if !present.interfaces.is_empty() {
+            let addresses = self.addresses();
+            present.interfaces.retain(|named| addresses.contains(named));
+        }
         match present.interfaces.is_empty() {
             true => self.clone(),
             false => present,
