@@ -140,6 +140,8 @@ async fn stop_instead(
     steps: &Value,
     asked: &CallRequest,
 ) -> CallToolResult {
+    // It does not wait, so that the stop does not count it among what waited.
+    asked.turn.passes();
     // Each is sent before the first await.
     let own = stops.door.map(|tool| door.link.begin_stop(tool));
     // An emergency stop of the door includes those of the toolboxes.

@@ -116,7 +116,10 @@ fn strangers_get_nothing_and_the_revoked_nothing_more() {
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
     robot.host.kill();
     let (started, output) = fabric(&robot.scene.sandbox, &["host", "--listen", &at]);
-    assert!(!started && output.contains("other users can read"), "{output}");
+    assert!(
+        !started && output.contains("other users have access to"),
+        "{output}"
+    );
 }
 
 #[test]

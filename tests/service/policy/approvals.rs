@@ -54,7 +54,7 @@ fn an_operator_approves_one_run_and_refuses_for_longer() {
 
     let id = again["id"].as_str().unwrap();
     let (_, shown) = stage.person(&["approve"]);
-    assert!(shown.starts_with(&format!("{id} refused, ")), "{shown}");
+    assert!(shown.starts_with(&format!("{id} denied for ")), "{shown}");
     let (code, shown) = stage.person(&["approve", id]);
     assert!(code == Some(0) && shown.contains("approved"), "{shown}");
     runs(&mut door, &wave(), None);

@@ -34,9 +34,10 @@ impl Hotplug {
         let sound = dev.join("snd");
         let (end, ends) = UnixStream::pair()?;
         let watching = move || {
+            // There is none without a sound card, and another one when the card has come back; a watch that is there stays.
+            let watch_sound = || drop(add_watch(&watch, &sound, WatchFlags::CREATE | WatchFlags::DELETE));
+            watch_sound();
             loop {
-                // There is none without a sound card, and another one when the card has come back; a watch that is there stays.
-                _ = add_watch(&watch, &sound, WatchFlags::CREATE | WatchFlags::DELETE);
                 let mut both = [
                     PollFd::new(&watch, PollFlags::IN),
                     PollFd::new(&ends, PollFlags::IN),
@@ -57,6 +58,7 @@ impl Hotplug {
                     return;
                 }
                 ours |= drain(&watch);
+                watch_sound();
                 if ours {
                     changed();
                 }
