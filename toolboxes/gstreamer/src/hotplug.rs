@@ -35,7 +35,9 @@ impl Hotplug {
         let (end, ends) = UnixStream::pair()?;
         let watching = move || {
             // There is none without a sound card, and another one when the card has come back; a watch that is there stays.
-            let watch_sound = || drop(add_watch(&watch, &sound, WatchFlags::CREATE | WatchFlags::DELETE));
+            let watch_sound = || {
+                _ = add_watch(&watch, &sound, WatchFlags::CREATE | WatchFlags::DELETE);
+            };
             watch_sound();
             loop {
                 let mut both = [

@@ -31,7 +31,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// # Errors
 /// The graph cannot be joined, or one of them is there and was not ended; the others were.
 pub(crate) async fn stop_all(mut config: Config) -> Result<(), ToolError> {
-    config.interfaces = dds(&config).present().interfaces;
+    let named = dds(&config);
+    let left_out = config.rosbridge.is_none().then(|| named.left_out()).flatten();
+    config.interfaces = named.present().interfaces;
     let graph = join(&config).await?;
     let mut ends = JoinSet::new();
     for (topic, rule) in config.allow.publish {
@@ -41,9 +43,12 @@ pub(crate) async fn stop_all(mut config: Config) -> Result<(), ToolError> {
         ends.spawn(end_goals(Arc::clone(&graph), action));
     }
     let ended = ends.join_all().await.into_iter();
-    let failed: Vec<String> = ended
+    let mut failed: Vec<String> = ended
         .filter_map(|end| Some(end.err()?.message().to_owned()))
         .collect();
+    if !failed.is_empty() {
+        failed.extend(left_out.map(|error| error.to_string()));
+    }
     match failed.is_empty() {
         true => Ok(()),
         false => Err(ToolError::msg(failed.join("; "))),

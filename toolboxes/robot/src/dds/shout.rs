@@ -24,6 +24,7 @@ const LASTING: Duration = Duration::from_millis(250);
 pub(crate) struct Shout {
     publisher: Arc<dyn Publisher>,
     topic: String,
+    config: RosConfig,
     /// Left when this is dropped.
     _dds: Dds,
 }
@@ -38,6 +39,7 @@ impl Shout {
         Ok(Self {
             publisher: publisher.unwrap_or(Err(GraphError::Closed))?,
             topic: topic.to_owned(),
+            config: config.clone(),
             _dds: dds,
         })
     }
@@ -68,10 +70,10 @@ impl Shout {
             match since {
                 Some(since) if since.elapsed() >= LASTING => return Ok(()),
                 None if Instant::now() >= end => {
-                    return Err(RosError::NoReader {
+                    return Err(self.config.explain(RosError::NoReader {
                         topic: self.topic.clone(),
                         waited: patience,
-                    });
+                    }));
                 }
                 _ => std::thread::sleep(again),
             }

@@ -87,7 +87,7 @@ pub(crate) fn stand(
         Ok(Velocity::shout_zero(graph.as_ref(), velocity, patience).await?)
     });
     runtime.shutdown_background();
-    stood
+    stood.map_err(|error| config.explain(error))
 }
 
 /// A runtime for one graph: what it carries does not wait for what else the toolbox does.

@@ -44,6 +44,17 @@ impl RosConfig {
         }
     }
 
+    /// The error of a stop without an instance, with the address that it could not go out by.
+    pub(crate) fn explain(&self, error: RosError) -> RosError {
+        match self.dds().left_out() {
+            Some(left_out) => RosError::LeftOut {
+                error: Box::new(error),
+                left_out,
+            },
+            None => error,
+        }
+    }
+
     /// Checks that a ROS installation takes this domain from its environment. `environment` is the value of
     /// `ROS_DOMAIN_ID`; without a value the domain is 0. A stop without an instance goes to `domain` and would miss a
     /// node in another domain.

@@ -14,6 +14,14 @@ pub enum RosError {
         /// Why.
         reason: String,
     },
+    /// A stop did not reach the robot, and went out by a part of the addresses.
+    #[error("{error}; {left_out}")]
+    LeftOut {
+        /// Why the robot was not reached.
+        error: Box<RosError>,
+        /// The address that this machine lacks.
+        left_out: ros_graph::error::GraphError,
+    },
     /// A topic cannot be used.
     #[error("topic {topic}: {reason}")]
     Topic {

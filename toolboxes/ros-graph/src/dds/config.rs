@@ -40,6 +40,12 @@ impl DdsConfig {
         }
     }
 
+    /// What [`Self::present`] leaves out, if it does: it may be why a stop reached nothing.
+    #[must_use]
+    pub fn left_out(&self) -> Option<GraphError> {
+        (self.present() != *self).then(|| self.check().err())?
+    }
+
     /// # Errors
     /// The domain is none, or this machine lacks an address.
     pub(super) fn check(&self) -> Result<(), GraphError> {
@@ -88,6 +94,7 @@ mod tests {
                 interfaces: addresses.iter().map(|address| address.parse().unwrap()).collect(),
             };
             assert_eq!(of(named).present(), of(expected), "{named:?}");
+            assert_eq!(of(named).left_out().is_some(), named.len() > 1, "{named:?}");
         }
     }
 }
