@@ -177,6 +177,12 @@ pub enum GraphError {
         /// What it said.
         reason: String,
     },
+    /// The action does not know the goal: its server was started anew, or has forgotten it.
+    #[error("{action} does not know the goal: its server may have been started anew")]
+    UnknownGoal {
+        /// The action.
+        action: String,
+    },
     /// A goal was cancelled and has not ended in time, or it was sent and nothing has said what became of it.
     #[error(
         "the goal of {action} may still be running: its end was not confirmed within {waited:?}; look at the robot"

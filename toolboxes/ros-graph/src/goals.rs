@@ -61,8 +61,10 @@ impl OpenGoal {
         let left = || limit.saturating_sub(start.elapsed());
         if let Ok(None) = goal.end(Duration::ZERO).await {
             let cancelled = goal.cancel(limit).await.map(drop);
+            // A controller that was started anew answers for the one that accepted the goal, before that one is known to be gone.
+            let is_unknown = matches!(cancelled, Err(GraphError::UnknownGoal { .. }));
             // Otherwise it was lost meanwhile.
-            if cancelled.is_ok() || matches!(goal.end(Duration::ZERO).await, Ok(None)) {
+            if cancelled.is_ok() || !is_unknown && matches!(goal.end(Duration::ZERO).await, Ok(None)) {
                 return cancelled;
             }
         }
@@ -73,7 +75,7 @@ impl OpenGoal {
             _ => {}
         }
         match goal.request_cancel(left()).await {
-            Err(GraphError::Refused { .. } | GraphError::Lost { .. }) => {
+            Err(GraphError::Refused { .. } | GraphError::UnknownGoal { .. } | GraphError::Lost { .. }) => {
                 graph.cancel_all(goal.action(), left()).await
             }
             taken => taken,

@@ -358,7 +358,7 @@ impl Goal {
     /// Asks the action to cancel the goal, by its id, and waits for the answer.
     ///
     /// # Errors
-    /// [`GraphError::Refused`]: the action refuses, or does not know it. [`GraphError::Lost`]: nothing reaches it by its id any more. And
+    /// [`GraphError::Refused`]: the action refuses. [`GraphError::UnknownGoal`]: it does not know the goal. [`GraphError::Lost`]: nothing reaches it by its id any more. And
     /// those of a call.
     ///
     /// # Cancel safety

@@ -37,6 +37,8 @@ const CANCELLING: Duration = Duration::from_millis(500);
 const NO_ERROR: i64 = 0;
 /// The goal has ended.
 const TERMINATED: i64 = 3;
+/// As [`NO_ERROR`]: nothing pursues a goal of this id.
+const UNKNOWN: i64 = 2;
 
 fn cancel_type() -> TypeName {
     TypeName::new("action_msgs", Kind::Service, "CancelGoal")
@@ -219,6 +221,9 @@ pub(super) async fn cancel(
         Some(NO_ERROR | TERMINATED) => Ok(()),
         // To cancel all where there is none is refused by some, and is done all the same.
         Some(_) if request["goal_info"].is_null() => Ok(()),
+        Some(UNKNOWN) => Err(GraphError::UnknownGoal {
+            action: action.to_owned(),
+        }),
         code => Err(GraphError::Refused {
             name: action.to_owned(),
             reason: format!("the cancel was answered with {}", code.unwrap_or_default()),

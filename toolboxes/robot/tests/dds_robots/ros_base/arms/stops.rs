@@ -133,28 +133,36 @@ fn what_a_stop_has_not_ended_is_cancelled_by_the_next_one_until_it_has() {
 /// The goal of a controller that was started anew is known to none: the stop cancels whatever the new one pursues.
 #[test]
 fn a_controller_that_starts_anew_while_the_arm_moves_is_not_believed_to_have_stopped() {
-    let domain = domain();
-    let Some(mut scene) = scene_with("gripper", domain, &file()) else {
-        return;
-    };
-    let run = scene.start(far().0, far().1);
-    scene.base.until("\"goal\"");
-    scene.base.signal(Signal::KILL);
-    let next = arm("gripper", domain).unwrap();
-    let ended = run.wait().result();
-    assert!(!ended.is_ok_and(|done| done["success"] == true));
-    scene.base = next;
-    scene.until_unconfirmed(1);
-    scene.base.wait("a cancel of everything", |lines| {
-        scene.harness.halt(&["right_arm"], false).unwrap();
-        lines
-            .iter()
-            .any(|line| line.contains("\"all\": true"))
-            .then_some(())
-    });
-    scene.base.wait("the new controller", |_| {
-        let done = scene.answer(("move_arm", json!({"arm": "right", "position": "ready"})));
-        (done["success"] == true).then_some(())
+    // Killed about when it accepts the goal, and long after.
+    each(&[false, true], |&moves| {
+        let domain = domain();
+        let Some(mut scene) = scene_with("gripper", domain, &file()) else {
+            return;
+        };
+        let run = scene.start(far().0, far().1);
+        scene.base.until("\"goal\"");
+        if moves {
+            scene.base.wait("progress", |_| {
+                let mut shares = run.progress().into_iter().filter_map(|one| one.fraction);
+                shares.any(|share| share > 0.0).then_some(())
+            });
+        }
+        scene.base.signal(Signal::KILL);
+        let next = arm("gripper", domain).unwrap();
+        let ended = run.wait().result();
+        assert!(!ended.is_ok_and(|done| done["success"] == true));
+        scene.base = next;
+        scene.base.wait("a cancel of everything", |lines| {
+            scene.harness.halt(&["right_arm"], false).unwrap();
+            lines
+                .iter()
+                .any(|line| line.contains("\"all\": true"))
+                .then_some(())
+        });
+        scene.base.wait("the new controller", |_| {
+            let done = scene.answer(("move_arm", json!({"arm": "right", "position": "ready"})));
+            (done["success"] == true).then_some(())
+        });
     });
 }
 
