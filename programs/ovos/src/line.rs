@@ -20,8 +20,7 @@ use crate::open_question::Questions;
 /// The name under which OVOS knows the toolbox, as it knows skills.
 pub(crate) const SKILL_ID: &str = "ovos-tools.ovos";
 
-/// The key of the context that marks our messages; OVOS copies the context of a request into its answer: OVOS keeps the context of
-/// a request.
+/// The key of the context that marks our messages; OVOS copies the context of a request into its answer.
 const MARK: &str = "ovos_tools_mark";
 
 /// How the utterances of people arrive, by their old and their new topic.
