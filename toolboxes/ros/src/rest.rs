@@ -46,9 +46,8 @@ pub(crate) async fn stop_all(mut config: Config) -> Result<(), ToolError> {
     let mut failed: Vec<String> = ended
         .filter_map(|end| Some(end.err()?.message().to_owned()))
         .collect();
-    if !failed.is_empty() {
-        failed.extend(left_out.map(|error| error.to_string()));
-    }
+    // What is there by an address that is missing was not seen, and may move.
+    failed.extend(left_out.map(|error| error.to_string()));
     match failed.is_empty() {
         true => Ok(()),
         false => Err(ToolError::msg(failed.join("; "))),

@@ -116,7 +116,7 @@ fn a_bad_pose_is_refused_when_it_is_loaded() {
         "expected a speed of 0.1 to 1.0",
     );
     check("[poses", "expected");
-    check("[parts]\n", "narrow limits with `bounds`");
+    check("[parts]\n", "to narrow limits use `bounds`");
     let error = refused(json!({"poses": "/does/not/exist.toml"}));
     assert!(error.contains("/does/not/exist.toml"), "{error}");
 }
