@@ -167,7 +167,7 @@ mod tests {
             assert_eq!(export(format, &[tool]), json!([expected]), "{format}");
         }
     }
-    /// MCP clients ask their users about destructive tools: nobody shall be asked before a stop.
+    /// MCP clients ask their users about destructive tools, and a stop must not wait for that.
     #[test]
     fn hints_follow_from_the_effect() {
         let nothing = json!({});

@@ -1,4 +1,4 @@
-//! Which toolboxes of plugin files are loaded: those that drive no simulator, and those that somebody asked for.
+//! Which toolboxes of plugin files are loaded: those that drive no simulator, and those that the owner asked for.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};

@@ -37,9 +37,19 @@ pub struct Deny {
     id: String,
 }
 
+/// What a person has decided about a call.
+#[derive(Clone, Copy)]
+enum Decision {
+    Approved,
+    Denied,
+}
+
 pub(super) async fn approve(arguments: &Approve, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let (request, done) = match &arguments.id {
-        Some(id) => (ControlRequest::Approve { id: id.clone() }, Some("approved")),
+        Some(id) => (
+            ControlRequest::Approve { id: id.clone() },
+            Some(Decision::Approved),
+        ),
         None => (ControlRequest::Waiting {}, None),
     };
     send_and_print(&request, done, context).await
@@ -47,13 +57,13 @@ pub(super) async fn approve(arguments: &Approve, context: &mut Context<'_, '_>) 
 
 pub(super) async fn deny(arguments: &Deny, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let id = arguments.id.clone();
-    send_and_print(&ControlRequest::Deny { id }, Some("denied"), context).await
+    send_and_print(&ControlRequest::Deny { id }, Some(Decision::Denied), context).await
 }
 
 /// `done` is what became of the call that the request names; `None` where it asks for all.
 async fn send_and_print(
     request: &ControlRequest,
-    done: Option<&str>,
+    done: Option<Decision>,
     context: &mut Context<'_, '_>,
 ) -> Result<(), CliError> {
     let path = context.config()?.control_socket();
@@ -85,26 +95,22 @@ async fn send_and_print(
     result.map(|_| ())
 }
 
-fn render(calls: &[WaitingCall], done: Option<&str>, paint: Paint) -> String {
+fn render(calls: &[WaitingCall], done: Option<Decision>, paint: Paint) -> String {
     if calls.is_empty() {
         return "no calls are waiting for approval\n".to_owned();
     }
     let mut text = String::new();
     for call in calls {
-        let state = match done {
-            Some(done) => done,
-            None if call.approved => "approved",
-            None if call.refused => "denied",
-            None => "waits",
-        };
         let left = call.expires_ms.div_ceil(1000);
-        let expires = match (state, done) {
-            ("denied", Some(_)) => String::new(),
-            ("denied", None) => format!(" for {left} s more"),
-            _ => format!(", {left} s left"),
+        let state = match done {
+            Some(Decision::Denied) => "denied".to_owned(),
+            Some(Decision::Approved) => format!("approved, {left} s left"),
+            None if call.approved => format!("approved, {left} s left"),
+            None if call.refused => format!("denied for {left} s more"),
+            None => format!("waits, {left} s left"),
         };
         text += &format!(
-            "{} {state}{expires}, from {}: {}\n",
+            "{} {state}, from {}: {}\n",
             paint.tone(Tone::Strong, &call.id),
             plain(&call.principal),
             plain(&call.text)
@@ -116,7 +122,7 @@ fn render(calls: &[WaitingCall], done: Option<&str>, paint: Paint) -> String {
     text
 }
 
-/// Returns a line for each action. Nobody approves what is not shown as if it did nothing.
+/// Returns a line for each action. A plan that cannot be shown must not look like one that does nothing.
 fn plan(plan: &Value, paint: Paint) -> String {
     if plan.is_null() {
         return "  its plan is too large to be kept: `ovos-tools plan` shows it\n".to_owned();

@@ -62,7 +62,7 @@ pub enum CliError {
     /// The service was restarted, so no answer can arrive any more.
     #[error("{0}")]
     Restarted(Box<ClientError>),
-    /// An emergency stop was not confirmed.
+    /// It is not known whether the service has done what was asked, such as an emergency stop.
     #[error("{0}")]
     Unconfirmed(String),
     /// A file, a port, a signal.

@@ -34,8 +34,12 @@ pub(crate) async fn run(door: &Door, mut arguments: Object, asked: &CallRequest)
         listing = door.link.refreshed().await;
         stops = stops_among(&listing, &door.config, &steps);
     }
-    if !stops.is_empty() {
-        return stop_instead(door, &listing, &stops, &steps, asked).await;
+    // The emergency stop of the door includes those of the toolboxes.
+    if stops.toolboxes && stops.door != Some(StopTool::EmergencyStop) {
+        return stop_toolboxes(door, &listing, stops.door, &steps, asked).await;
+    }
+    if let Some(tool) = stops.door {
+        return stop_alone(door, tool, stops.others, asked).await;
     }
     let checked = serde_json::from_value::<Vec<RunStep>>(steps)
         .map_err(|error| error.to_string())
@@ -132,47 +136,46 @@ fn stops_among(listing: &Listing, config: &McpDoor, steps: &Value) -> Stops {
     stops
 }
 
-/// Carries out the stops of a run, and nothing else of it.
-async fn stop_instead(
+/// Carries out the stops of toolboxes in a run, and one of the door's own beside them. Nothing else of the run is done.
+async fn stop_toolboxes(
     door: &Door,
     listing: &Listing,
-    stops: &Stops,
+    own: Option<StopTool>,
     steps: &Value,
     asked: &CallRequest,
 ) -> CallToolResult {
     // It does not wait, so that the stop does not count it among what waited.
     asked.turn.passes();
     // Each is sent before the first await.
-    let own = stops.door.map(|tool| door.link.begin_stop(tool));
-    // An emergency stop of the door includes those of the toolboxes.
-    let of_toolboxes = stops.toolboxes && stops.door != Some(StopTool::EmergencyStop);
-    if of_toolboxes {
-        let mut shown = named_steps(steps);
-        shown.retain(|step| {
-            !matches!(
-                listing::owner(listing, &door.config, &step.name),
-                Some(Owner::Door(_))
-            )
-        });
-        // The service, too, carries out nothing but the stops of such a run. It is not given the names that this client cannot call.
-        let sent = shown.iter().map(|step| match listing.tool(&step.name) {
-            Some(tool) => of_service(step, tool),
-            None => RunStep {
-                id: step.id.clone(),
-                ..RunStep::default()
-            },
-        });
-        let made = make(door, Effect::Stop, sent.collect(), &shown, asked).await;
-        return match own {
-            Some(own) => joined(answer::result(own.await), made),
-            None => made,
-        };
+    let own = own.map(|tool| door.link.begin_stop(tool));
+    let mut shown = named_steps(steps);
+    shown.retain(|step| {
+        !matches!(
+            listing::owner(listing, &door.config, &step.name),
+            Some(Owner::Door(_))
+        )
+    });
+    // The service, too, carries out nothing but the stops of such a run. It is not given the names that this client cannot call.
+    let sent = shown.iter().map(|step| match listing.tool(&step.name) {
+        Some(tool) => of_service(step, tool),
+        None => RunStep {
+            id: step.id.clone(),
+            ..RunStep::default()
+        },
+    });
+    let made = make(door, Effect::Stop, sent.collect(), &shown, asked).await;
+    match own {
+        Some(own) => joined(answer::result(own.await), made),
+        None => made,
     }
-    let Some(own) = own else {
-        return invalid("no step is a stop");
-    };
-    let mut result = answer::result(own.await);
-    if stops.others {
+}
+
+/// Carries out a stop of the door's own, and says so of the other steps of its run, if there are any.
+async fn stop_alone(door: &Door, tool: StopTool, has_others: bool, asked: &CallRequest) -> CallToolResult {
+    // As in `stop_toolboxes`.
+    asked.turn.passes();
+    let mut result = answer::result(door.link.begin_stop(tool).await);
+    if has_others {
         result.is_error = Some(true);
         let why = "Only the stop was carried out, and no other step of the run: call those that are still wanted by themselves.";
         answer::remark(&mut result, why.to_owned());

@@ -73,7 +73,7 @@ impl Line {
     pub(crate) fn message(&self, topic: &str, data: Value, session_id: Option<&str>) -> Message {
         let data = match data {
             Value::Object(data) => data,
-            // Nobody would understand it, but it has to have the context of ours.
+            // OVOS understands objects alone; the message still needs our context.
             _ => Object::new(),
         };
         let recent = session_id.and_then(|id| self.ears.said_in(id));

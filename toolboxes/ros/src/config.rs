@@ -140,7 +140,7 @@ fn allowed(kind: &str, name: &str) -> Result<String, ToolError> {
     full(name).map_err(|error| ToolError::bad_args(format!("ros.allow.{kind}: {}", error.message())))
 }
 
-/// Refuses a second rule for a name: which of two limits would hold, nobody could see.
+/// Refuses a second rule for a name, because the reader of the file cannot see which of two limits holds.
 fn once(kind: &str, name: &str, is_first: bool) -> Result<(), ToolError> {
     is_first.then_some(()).ok_or_else(|| {
         let without = name.trim_start_matches('/');

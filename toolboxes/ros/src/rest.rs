@@ -31,9 +31,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// # Errors
 /// The graph cannot be joined, or one of them is there and was not ended; the others were.
 pub(crate) async fn stop_all(mut config: Config) -> Result<(), ToolError> {
-    let named = dds(&config);
-    let left_out = config.rosbridge.is_none().then(|| named.left_out()).flatten();
-    config.interfaces = named.present().interfaces;
+    let (present, left_out) = dds(&config).present();
+    let left_out = left_out.filter(|_| config.rosbridge.is_none());
+    config.interfaces = present.interfaces;
     let graph = join(&config).await?;
     let mut ends = JoinSet::new();
     for (topic, rule) in config.allow.publish {

@@ -89,7 +89,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     fits(&canonical_pattern(pattern), text)
 }
 
-/// Whether a pattern of paths fits a link that leads to the device. Only links in a folder count that nobody but its owner changes.
+/// Whether a pattern of paths fits a link that leads to the device. Only links in a folder count that its owner alone can change.
 fn is_linked(pattern: &str, device: &str) -> bool {
     let Some((folder, names)) = pattern.rsplit_once('/') else {
         return false;

@@ -32,7 +32,7 @@ pub(crate) struct Shout {
 impl Shout {
     /// Joins the domain for a topic by its ROS name.
     pub(crate) fn open(config: &RosConfig, topic: &str, of: &str) -> Result<Self, RosError> {
-        let dds = carrier::dds(&config.dds().present(), library(config)?)?;
+        let dds = carrier::dds(&config.dds().present().0, library(config)?)?;
         let of: TypeName = of.parse().map_err(GraphError::from)?;
         // The type is known, so that nothing is waited for.
         let publisher = dds.publisher(topic, &of).now_or_never();

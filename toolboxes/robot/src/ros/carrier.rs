@@ -57,7 +57,7 @@ pub(crate) fn join(config: &RosConfig, name: &str, library: Library) -> Result<A
 pub(crate) fn visit(config: &RosConfig, name: &str, library: Library) -> Result<Arc<dyn Graph>, RosError> {
     match linked(config)? {
         Some(join) => Ok(join(name, library)?),
-        None => Ok(Arc::new(dds(&config.dds().present(), library)?)),
+        None => Ok(Arc::new(dds(&config.dds().present().0, library)?)),
     }
 }
 

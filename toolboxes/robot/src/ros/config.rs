@@ -46,7 +46,7 @@ impl RosConfig {
 
     /// The error of a stop without an instance, with the address that it could not go out by.
     pub(crate) fn explain(&self, error: RosError) -> RosError {
-        match self.dds().left_out() {
+        match self.dds().present().1 {
             Some(left_out) => RosError::LeftOut {
                 error: Box::new(error),
                 left_out,

@@ -25,25 +25,23 @@ impl DdsConfig {
             .collect()
     }
 
-    /// The same with those of its addresses that this machine has now, if it has any: for a stop, which an address that is missing must
-    /// not keep from a robot that is reached by another.
+    /// The same with those of its addresses that this machine has now, if it has any, and the error of one that it lacks then: for a
+    /// stop, which an address that is missing must not keep from a robot that is reached by another.
     #[must_use]
-    pub fn present(&self) -> Self {
-        let mut present = self.clone();
-        if !present.interfaces.is_empty() {
-            let addresses = self.addresses();
-            present.interfaces.retain(|named| addresses.contains(named));
+    pub fn present(&self) -> (Self, Option<GraphError>) {
+        if self.interfaces.is_empty() {
+            return (self.clone(), None);
         }
-        match present.interfaces.is_empty() {
-            true => self.clone(),
-            false => present,
+        let addresses = self.addresses();
+        let lacks = |named: &&IpAddr| !addresses.contains(named);
+        match self.interfaces.iter().find(lacks) {
+            Some(missing) if !addresses.is_empty() => {
+                let mut present = self.clone();
+                present.interfaces.retain(|named| addresses.contains(named));
+                (present, Some(self.missing(missing)))
+            }
+            _ => (self.clone(), None),
         }
-    }
-
-    /// What [`Self::present`] leaves out, if it does: it may be why a stop reached nothing.
-    #[must_use]
-    pub fn left_out(&self) -> Option<GraphError> {
-        (self.present() != *self).then(|| self.check().err())?
     }
 
     /// # Errors
@@ -59,12 +57,16 @@ impl DdsConfig {
         };
         match self.interfaces.iter().find(|named| !addresses.contains(named)) {
             // Without the address the library would join all the same, and would neither hear nor be heard.
-            Some(missing) => Err(self.failed(format!(
-                "this machine has no address {missing}, which ros.interfaces names; plug in the robot's network, \
-                 give this machine that address, or change ros.interfaces"
-            ))),
+            Some(missing) => Err(self.missing(missing)),
             None => Ok(()),
         }
+    }
+
+    fn missing(&self, address: &IpAddr) -> GraphError {
+        self.failed(format!(
+            "this machine has no address {address}, which ros.interfaces names; plug in the robot's network, \
+             give this machine that address, or change ros.interfaces"
+        ))
     }
 
     pub(super) fn failed(&self, reason: impl ToString) -> GraphError {
@@ -93,8 +95,9 @@ mod tests {
                 domain: 0,
                 interfaces: addresses.iter().map(|address| address.parse().unwrap()).collect(),
             };
-            assert_eq!(of(named).present(), of(expected), "{named:?}");
-            assert_eq!(of(named).left_out().is_some(), named.len() > 1, "{named:?}");
+            let (present, left_out) = of(named).present();
+            assert_eq!(present, of(expected), "{named:?}");
+            assert_eq!(left_out.is_some(), named.len() > 1, "{named:?}");
         }
     }
 }

@@ -164,7 +164,8 @@ impl Driver for RosBaseConfig {
         if failed.is_empty() {
             return Ok(());
         }
-        let left_out = self.ros.dds().left_out().filter(|_| self.rosbridge.is_none());
+        let (_, left_out) = self.ros.dds().present();
+        let left_out = left_out.filter(|_| self.rosbridge.is_none());
         let failed: Vec<GraphError> = failed.into_iter().chain(left_out).collect();
         let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
         Err(ActionError::Hardware {
